@@ -23,8 +23,8 @@ import (
 // states for its plugin.
 const maxAuthorPlugin = 3_000_000
 
-// authorStep is one step of docs/plugin-authors.md. It writes a file or runs a command.
-type authorStep struct {
+// authorGuideStep is one step of docs/plugin-authors.md. It writes a file or runs a command.
+type authorGuideStep struct {
 	file    string // the file to write text to; "" if the step runs a command
 	text    string
 	command string
@@ -42,8 +42,8 @@ func TestAuthorPath(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the document is written for a POSIX shell")
 	}
-	steps := authorSteps(t, readLines(t, "docs/plugin-authors.md"))
-	w := newAuthor(t)
+	steps := authorGuideSteps(t, readLines(t, "docs/plugin-authors.md"))
+	w := newAuthorGuide(t)
 	begin := time.Now()
 	w.runSteps(t, steps)
 	t.Logf("%d steps took %s", len(steps), time.Since(begin).Round(time.Second/10))
@@ -57,19 +57,19 @@ func TestAuthorPath(t *testing.T) {
 	}
 }
 
-// authorSteps parses the section "A plugin in five minutes". The name of a Go file precedes its
+// authorGuideSteps parses the section "A plugin in five minutes". The name of a Go file precedes its
 // code block. In a console block, lines without a $ are output.
-func authorSteps(t *testing.T, doc string) []authorStep {
+func authorGuideSteps(t *testing.T, doc string) []authorGuideStep {
 	t.Helper()
 	_, section, _ := strings.Cut(doc, "\n## A plugin in five minutes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	var steps []authorStep
+	var steps []authorGuideStep
 	block := regexp.MustCompile("(?ms)(?:`([\\w.-]+)`:\n\n)?^```(\\w+)\n(.*?)^```$")
 	for _, m := range block.FindAllStringSubmatch(section, -1) {
 		name, language, text := m[1], m[2], m[3]
 		switch {
 		case language == "go" && name != "":
-			steps = append(steps, authorStep{file: name, text: text})
+			steps = append(steps, authorGuideStep{file: name, text: text})
 		case language == "console":
 			steps = append(steps, consoleSteps(text)...)
 		default:
@@ -82,12 +82,12 @@ func authorSteps(t *testing.T, doc string) []authorStep {
 	return steps
 }
 
-func consoleSteps(text string) []authorStep {
-	var steps []authorStep
+func consoleSteps(text string) []authorGuideStep {
+	var steps []authorGuideStep
 	for line := range strings.Lines(text) {
 		command, ok := strings.CutPrefix(line, "$ ")
 		if ok {
-			steps = append(steps, authorStep{command: strings.TrimSuffix(command, "\n")})
+			steps = append(steps, authorGuideStep{command: strings.TrimSuffix(command, "\n")})
 		} else if len(steps) > 0 {
 			steps[len(steps)-1].output += line
 		}
@@ -102,7 +102,7 @@ type docReader struct {
 	downloads map[string]string // local replacements for commands that download
 }
 
-func newAuthor(t *testing.T) *docReader {
+func newAuthorGuide(t *testing.T) *docReader {
 	t.Helper()
 	checkout := must.Get(os.Getwd())(t)
 	bin := t.TempDir()
@@ -119,9 +119,9 @@ func newAuthor(t *testing.T) *docReader {
 	return w
 }
 
-// command returns a command of the document, or its replacement if the command downloads
+// runnableCommand returns a command of the document, or its replacement if the command downloads
 // something. The other modules are in the module cache.
-func (w *docReader) command(line string) string {
+func (w *docReader) runnableCommand(line string) string {
 	if instead, ok := w.downloads[line]; ok {
 		delete(w.downloads, line)
 		return instead
@@ -131,7 +131,7 @@ func (w *docReader) command(line string) string {
 
 // runSteps runs the steps in one shell, so that variables persist. It allows five minutes, as the
 // document states.
-func (w *docReader) runSteps(t *testing.T, steps []authorStep) {
+func (w *docReader) runSteps(t *testing.T, steps []authorGuideStep) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -142,7 +142,7 @@ func (w *docReader) runSteps(t *testing.T, steps []authorStep) {
 			fmt.Fprintf(&script, "cat >'%s' <<'END OF FILE'\n%sEND OF FILE\n", s.file, s.text)
 			continue
 		}
-		fmt.Fprintf(&script, "printed='%s/%d'\n{ %s\n} >\"$printed\" || { cat \"$printed\"; exit %d; }\n", output, i, w.command(s.command), i+1)
+		fmt.Fprintf(&script, "printed='%s/%d'\n{ %s\n} >\"$printed\" || { cat \"$printed\"; exit %d; }\n", output, i, w.runnableCommand(s.command), i+1)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", script.String())
 	cmd.Dir, cmd.Env, cmd.WaitDelay = w.dir, w.environ, time.Second

@@ -18,17 +18,17 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// runnerWith returns the runner of a keyring whose only provider, "p", is s.
-func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
+// newTestRunner returns the runner of a keyring whose only provider, "p", is s.
+func newTestRunner(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
 	t.Helper()
 	opts.InProcess = map[string]plugin.Provider{"p": s}
-	k := must.Get(New(oneProvider(attributes), opts))(t)
+	k := must.Get(New(oneProviderConfig(attributes), opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k.compiled.Load().runners[0]
 }
 
-// minMax returns the minimum and maximum of many samples.
-func minMax(f func() time.Duration) (least, most time.Duration) {
+// minAndMax returns the minimum and maximum of many samples.
+func minAndMax(f func() time.Duration) (least, most time.Duration) {
 	least, most = math.MaxInt64, math.MinInt64
 	for range 2000 {
 		d := f()
@@ -41,7 +41,7 @@ func TestSubtractJitter(t *testing.T) {
 	for _, tt := range []struct{ d, part, least time.Duration }{
 		{90, 10, 81}, {89, 10, 81}, {60, 4, 45}, {9, 10, 9}, {0, 4, 0},
 	} {
-		if least, most := minMax(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
+		if least, most := minAndMax(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
 			t.Errorf("%d less up to a part of %d: between %d and %d, want %d and %d", tt.d, tt.part, least, most, tt.least, tt.d)
 		}
 	}
@@ -58,7 +58,7 @@ func TestBackoffDoubles(t *testing.T) {
 		{300 * time.Millisecond, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: tt.most}, nil), lookupKeyOf(t, "r.example/x")
+			r, q := newTestRunner(t, &recordingProvider{}, Options{Backoff: tt.most}, nil), lookupKeyForImage(t, "r.example/x")
 			for range 2 {
 				for i, want := range tt.want {
 					r.updateBackoff(q, errThrottled)
@@ -77,8 +77,8 @@ func TestBackoffDoubles(t *testing.T) {
 
 func TestBackoffIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: 60}, nil), lookupKeyOf(t, "r.example/x")
-		least, most := minMax(func() time.Duration {
+		r, q := newTestRunner(t, &recordingProvider{}, Options{Backoff: 60}, nil), lookupKeyForImage(t, "r.example/x")
+		least, most := minAndMax(func() time.Duration {
 			r.updateBackoff(q, errThrottled)
 			return time.Until(r.backoff[q.name].until)
 		})
@@ -91,8 +91,8 @@ func TestBackoffIsJittered(t *testing.T) {
 // TestBackoffThatIsOff verifies that no failures are stored if the backoff is disabled.
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
-		r := runnerWith(t, &recordingProvider{}, Options{Backoff: most}, nil)
-		if r.updateBackoff(lookupKeyOf(t, "r.example/x"), errThrottled); len(r.backoff) != want {
+		r := newTestRunner(t, &recordingProvider{}, Options{Backoff: most}, nil)
+		if r.updateBackoff(lookupKeyForImage(t, "r.example/x"), errThrottled); len(r.backoff) != want {
 			t.Errorf("Backoff %d: %d failures are remembered, want %d", most, len(r.backoff), want)
 		}
 	}
@@ -102,12 +102,12 @@ func TestBackoffThatIsOff(t *testing.T) {
 // lookups with a service account. It also verifies that the backoff ends on time.
 func TestBackoffWithoutIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
+		r, q := newTestRunner(t, &recordingProvider{}, Options{Backoff: time.Hour}, nil), lookupKeyForImage(t, "r.example/x")
 		r.backoff[q.name] = backoff{until: time.Now().Add(1500 * time.Millisecond), err: errThrottled}
 		if err := r.backoffError(q, &identity{key: "alice"}); err != nil {
 			t.Errorf("for an identity: %v", err)
 		}
-		if err := r.backoffError(lookupKeyOf(t, "r.example/y"), &identity{}); err != nil {
+		if err := r.backoffError(lookupKeyForImage(t, "r.example/y"), &identity{}); err != nil {
 			t.Errorf("for another image: %v", err)
 		}
 		const want = "backing off for 1.5s after a failure: throttled"
@@ -144,14 +144,14 @@ func TestBackoffsAreBounded(t *testing.T) {
 		{10, maxBackoffs - 10, "new", 11, time.Second},
 		{10, maxBackoffs - 10, "live-0", 10, 14 * time.Second},
 	} {
-		r, now := runnerWith(t, &recordingProvider{}, Options{Backoff: time.Minute}, nil), time.Now()
+		r, now := newTestRunner(t, &recordingProvider{}, Options{Backoff: time.Minute}, nil), time.Now()
 		for i := range tt.live {
 			r.backoff[fmt.Sprintf("r.example/live-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(time.Hour)}
 		}
 		for i := range tt.over {
 			r.backoff[fmt.Sprintf("r.example/over-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(-1)}
 		}
-		q := lookupKeyOf(t, "r.example/"+tt.image)
+		q := lookupKeyForImage(t, "r.example/"+tt.image)
 		if r.updateBackoff(q, errThrottled); len(r.backoff) != tt.want || r.backoff[q.name].wait != tt.wait {
 			t.Errorf("%s after %d live and %d that are over: %d are remembered, it waits %v; want %d, %v",
 				tt.image, tt.live, tt.over, len(r.backoff), r.backoff[q.name].wait, tt.want, tt.wait)

@@ -35,9 +35,9 @@ func newResponseCache(maxEntries int) *responseCache {
 	return &responseCache{maxEntries: maxEntries, entries: map[cacheKey]*response{}, invalidated: map[cacheKey]time.Time{}, created: time.Now()}
 }
 
-// get returns an unexpired response for key, or nil. It tries image scope first, then registry
+// getUnexpired returns an unexpired response for key, or nil. It tries image scope first, then registry
 // scope, then global scope.
-func (c *responseCache) get(key lookupKey, identity string, now time.Time) *response {
+func (c *responseCache) getUnexpired(key lookupKey, identity string, now time.Time) *response {
 	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
 		c.removeExpired(now)
 	}
@@ -57,17 +57,17 @@ func (c *responseCache) put(resp *response) (evicted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, replaces := c.entries[resp.key]; !replaces && len(c.entries) >= c.maxEntries {
-		c.evict()
+		c.evictOne()
 		evicted = true
 	}
 	c.entries[resp.key] = resp
 	return evicted
 }
 
-// evict removes one entry. It samples a few entries at random and removes the first that was
+// evictOne removes one entry. It samples a few entries at random and removes the first that was
 // not used since it was last sampled. If all were used, it removes the one that expires first.
 // The cache must not be empty.
-func (c *responseCache) evict() {
+func (c *responseCache) evictOne() {
 	const sample = 8
 	var victim *response
 	seen := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// repeats is how often tests that depend on the random order of map iteration are repeated.
-const repeats = 50
+// benchRepeats is how often tests that depend on the random order of map iteration are repeated.
+const benchRepeats = 50
 
 // newTestResponse returns a response for one image with the given lifetime.
 func newTestResponse(image string, now time.Time, life time.Duration, used bool) *response {
@@ -36,7 +36,7 @@ func (c *responseCache) has(image string) bool {
 }
 
 func TestEvictionRemovesUnused(t *testing.T) {
-	for range repeats {
+	for range benchRepeats {
 		now := time.Now()
 		c := newFullCache(8, now)
 		c.put(newTestResponse("5", now, 24*time.Hour, false))
@@ -47,7 +47,7 @@ func TestEvictionRemovesUnused(t *testing.T) {
 }
 
 func TestEvictionRemovesFirstToExpire(t *testing.T) {
-	for range repeats {
+	for range benchRepeats {
 		now := time.Now()
 		c := newFullCache(8, now)
 		if evicted := c.put(newTestResponse("new", now, time.Minute, false)); !evicted || c.has("0") || len(c.entries) != 8 {
@@ -73,13 +73,13 @@ func TestEvictionLooksAtFew(t *testing.T) {
 }
 
 func TestUsedEntryIsNotEvicted(t *testing.T) {
-	for range repeats {
+	for range benchRepeats {
 		now := time.Now()
 		c := newResponseCache(2)
 		for _, image := range []string{"r.example/used", "r.example/unused"} {
 			c.put(newTestResponse(image, now, time.Hour, false))
 		}
-		if c.get(lookupKeyOf(t, "r.example/used"), "", now) == nil {
+		if c.getUnexpired(lookupKeyForImage(t, "r.example/used"), "", now) == nil {
 			t.Fatal("it is not in the cache")
 		}
 		c.put(newTestResponse("r.example/new", now, time.Hour, false))
@@ -154,7 +154,7 @@ func TestClearedCacheIsEmpty(t *testing.T) {
 	}
 }
 
-func lookupKeyOf(t *testing.T, image string) lookupKey {
+func lookupKeyForImage(t *testing.T, image string) lookupKey {
 	t.Helper()
 	return must.Get(newLookupKey(Request{Image: image}))(t)
 }

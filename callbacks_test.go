@@ -20,45 +20,45 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// misbehaving implements all interfaces for third-party code. One of its methods misbehaves.
-type misbehaving struct {
-	accounts
+// misbehavingClient implements all interfaces for third-party code. One of its methods misbehaves.
+type misbehavingClient struct {
+	staticAccounts
 	method   string // the name of the method that misbehaves
 	behave   func()
 	provider recordingProvider
 }
 
-func (o *misbehaving) call(name string) {
+func (o *misbehavingClient) callHook(name string) {
 	if name == o.method {
 		o.behave()
 	}
 }
 
-func (o *misbehaving) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
-	o.call("GetServiceAccount")
-	return o.accounts.GetServiceAccount(ctx, namespace, name)
+func (o *misbehavingClient) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+	o.callHook("GetServiceAccount")
+	return o.staticAccounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (o *misbehaving) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
-	o.call("RequestToken")
-	return o.accounts.RequestToken(ctx, req)
+func (o *misbehavingClient) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+	o.callHook("RequestToken")
+	return o.staticAccounts.RequestToken(ctx, req)
 }
 
-func (o *misbehaving) Name() string { return "outsider" }
+func (o *misbehavingClient) Name() string { return "outsider" }
 
-func (o *misbehaving) Auths(context.Context, string) ([]AuthSet, error) {
-	o.call("Auths")
+func (o *misbehavingClient) Auths(context.Context, string) ([]AuthSet, error) {
+	o.callHook("Auths")
 	return nil, nil
 }
 
-func (o *misbehaving) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	o.call("GetCredentials")
+func (o *misbehavingClient) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	o.callHook("GetCredentials")
 	return o.provider.GetCredentials(ctx, req)
 }
 
-func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
+func (o *misbehavingClient) newKeyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	t.Helper()
-	k := must.Get(New(oneProvider(testTokenAttributes(cache)), Options{
+	k := must.Get(New(oneProviderConfig(testTokenAttributes(cache)), Options{
 		InProcess:       map[string]plugin.Provider{"p": o},
 		ServiceAccounts: o, Sources: []Source{o},
 	}))(t)
@@ -81,8 +81,8 @@ func TestMisbehavingCode(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						forever := make(chan struct{})
 						defer close(forever)
-						o := &misbehaving{method: at, behave: misbehaves(forever), provider: recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}}
-						k := o.keyring(t, cache)
+						o := &misbehavingClient{method: at, behave: misbehaves(forever), provider: recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}}
+						k := o.newKeyring(t, cache)
 						lookUpAndClose(t, k, at, name == "hangs")
 					})
 				})

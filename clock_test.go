@@ -31,23 +31,23 @@ var clockChanges = map[string]time.Duration{"not set": 0, "set back": -24 * time
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clockChanges {
 		t.Run(name, func(t *testing.T) {
-			c, now, q := newResponseCache(10), time.Now(), lookupKeyOf(t, "r.example/x")
+			c, now, q := newResponseCache(10), time.Now(), lookupKeyForImage(t, "r.example/x")
 			c.created = now.Add(-1) // so that the first get removes expired entries
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
 				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, storedAt: now, expires: now.Add(life)})
 			}
-			c.get(q, "", now)
-			c.get(q, "", withClockChange(t, now.Add(sweepInterval), d))
+			c.getUnexpired(q, "", now)
+			c.getUnexpired(q, "", withClockChange(t, now.Add(sweepInterval), d))
 			if len(c.entries) != 2 {
 				t.Errorf("%d entries before the time, want 2", len(c.entries))
 			}
-			c.get(q, "", withClockChange(t, now.Add(sweepInterval+1), d))
+			c.getUnexpired(q, "", withClockChange(t, now.Add(sweepInterval+1), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}
 			// Expired entries are removed again after another interval.
 			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, storedAt: now, expires: now.Add(sweepInterval + time.Minute)})
-			c.get(q, "", withClockChange(t, now.Add(2*sweepInterval+2*time.Second), d))
+			c.getUnexpired(q, "", withClockChange(t, now.Add(2*sweepInterval+2*time.Second), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after the second sweep, want the long one", len(c.entries))
 			}

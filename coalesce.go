@@ -82,18 +82,18 @@ func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Tim
 	if r.tokenAttributes != nil {
 		return nil
 	}
-	resp := r.cache.get(key, "", now)
+	resp := r.cache.getUnexpired(key, "", now)
 	if resp != nil {
 		r.refreshIfDue(ctx, resp, key, "", now)
 	}
 	return resp
 }
 
-// fetch returns a response for key from the cache, from an exec in flight or
+// fetchResponse returns a response for key from the cache, from an exec in flight or
 // from a new one.
-func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) providerOutcome {
+func (r *runner) fetchResponse(ctx context.Context, key lookupKey, id *identity) providerOutcome {
 	now := time.Now()
-	if resp := r.cache.get(key, id.key, now); resp != nil {
+	if resp := r.cache.getUnexpired(key, id.key, now); resp != nil {
 		r.refreshIfDue(ctx, resp, key, id.key, now)
 		return providerOutcome{response: resp, cache: CacheHit}
 	}
@@ -105,7 +105,7 @@ func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) provide
 		if err := ctx.Err(); err != nil {
 			return providerOutcome{err: err}
 		}
-		if resp := r.join(ctx, key, id, &w); resp != nil {
+		if resp := r.joinFlight(ctx, key, id, &w); resp != nil {
 			if w.rounds == 0 {
 				return providerOutcome{response: resp, cache: CacheHit}
 			}
@@ -149,14 +149,14 @@ func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	return f.response.canServe(key)
 }
 
-// join makes w wait for a flight, and starts one if necessary. If the cache contains a usable
+// joinFlight makes w wait for a flight, and starts one if necessary. If the cache contains a usable
 // response by now, join returns that response instead.
-func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
+func (r *runner) joinFlight(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// A flight adds its response to the cache before it is removed from inFlight. So a lookup
 	// that finds no flight finds the response here.
-	resp := r.cache.get(key, id.key, time.Now())
+	resp := r.cache.getUnexpired(key, id.key, time.Now())
 	if resp != nil && (w.rounds == 0 || resp.canServe(key)) {
 		return resp
 	}
@@ -244,7 +244,7 @@ func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKe
 	run := func() {
 		defer cancel()
 		defer stop()
-		resp, err := r.exec(ctx, key, id)
+		resp, err := r.execPlugin(ctx, key, id)
 		if id.key == "" {
 			r.updateBackoff(key, err)
 		}

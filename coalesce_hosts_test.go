@@ -53,9 +53,9 @@ func (p *slowProvider) count(m *map[string]int, host string) {
 	(*m)[host]++
 }
 
-func (p *slowProvider) keyring(t *testing.T) *Keyring {
+func (p *slowProvider) newKeyring(t *testing.T) *Keyring {
 	t.Helper()
-	return must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
+	return must.Get(New(oneProviderConfig(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 }
 
 // setLastScope runs the provider once with the given scope, so that the runner expects this scope from
@@ -63,7 +63,7 @@ func (p *slowProvider) keyring(t *testing.T) *Keyring {
 func (p *slowProvider) setLastScope(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
-	p.answer = respond(scope, time.Second, "*.example")
+	p.answer = newPluginResponder(scope, time.Second, "*.example")
 	must.Get(k.Lookup(t.Context(), Request{Image: "teacher.example/x"}))(t)
 	time.Sleep(time.Minute)
 	p.answer, p.execs = answer, nil
@@ -117,8 +117,8 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("last %q, %v later", tt.last, tt.later), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": time.Second / 10}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
-				k := p.keyring(t)
+				p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": time.Second / 10}, answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+				k := p.newKeyring(t)
 				defer k.Close()
 				if tt.last != "" {
 					p.setLastScope(t, k, tt.last)
@@ -150,8 +150,8 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 // it has left, although a lookup for another host has waited for it.
 func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &slowProvider{delays: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := p.keyring(t)
+		p := &slowProvider{delays: map[string]time.Duration{"": time.Minute / 2}, answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		k := p.newKeyring(t)
 		defer k.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -185,8 +185,8 @@ func TestBurstOverManyHosts(t *testing.T) {
 		all = append(all, fmt.Sprintf("r%d.example/app-%d", i%20, i))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &slowProvider{delays: map[string]time.Duration{"": 30 * time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := p.keyring(t)
+		p := &slowProvider{delays: map[string]time.Duration{"": 30 * time.Second}, answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		k := p.newKeyring(t)
 		defer k.Close()
 		for i, got := range lookupConcurrently(k, all...) {
 			want := 30*time.Second + maxWaitUnknownScope
@@ -212,8 +212,8 @@ func TestBurstOverManyHosts(t *testing.T) {
 // longer wait for it, and that their own execs are canceled.
 func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &slowProvider{delays: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
-		k := p.keyring(t)
+		p := &slowProvider{delays: map[string]time.Duration{"": 3 * time.Second}, answer: newPluginResponder(plugin.CacheGlobal, time.Hour, "*.example")}
+		k := p.newKeyring(t)
 		defer k.Close()
 		p.setLastScope(t, k, plugin.CacheGlobal)
 		p.canceledExecs = nil
@@ -254,9 +254,9 @@ func TestFailureOfAnotherHost(t *testing.T) {
 			if strings.HasPrefix(req.Image, "dead.") {
 				return nil, errors.New("no such registry")
 			}
-			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+			return newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := p.keyring(t)
+		k := p.newKeyring(t)
 		defer k.Close()
 		got := lookupConcurrently(k, "dead.example/x", "live.example/1", "live.example/2", "live.example/3")
 		if got[0].err == nil {
@@ -279,7 +279,7 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
 		p.answer = func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("broken") }
-		k := p.keyring(t)
+		k := p.newKeyring(t)
 		defer k.Close()
 		var wg sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
@@ -309,9 +309,9 @@ func TestWaitsForAtMostTwoPods(t *testing.T) {
 				if req.Image == "live.example/y" {
 					return nil, errors.New("no such repository")
 				}
-				return respond(plugin.CacheImage, time.Hour, "")(ctx, req)
+				return newPluginResponder(plugin.CacheImage, time.Hour, "")(ctx, req)
 			}
-			k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &accounts{}})
+			k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &staticAccounts{}})
 			if err != nil {
 				t.Fatal(err)
 			}

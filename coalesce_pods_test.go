@@ -44,7 +44,7 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 			t.Run(fmt.Sprint(scope, " ", d), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &recordingProvider{answer: respondForPod(scope, d)}
-					k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
+					k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
 					defer k.Close()
 					var reqs []Request
 					for i := range 10 { // each pod twice
@@ -82,7 +82,7 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 func TestPodsDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: respondForPod(plugin.CacheRegistry, 0)}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
 		defer k.Close()
 		must.Get(k.Lookup(t.Context(), podRequest("r.example/app", "alice", 0)))(t)
 		begin := time.Now()
@@ -109,7 +109,7 @@ func TestFailureIsForOnePod(t *testing.T) {
 				}
 				return respondForPod(plugin.CacheRegistry, d)(ctx, req)
 			}
-			k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
+			k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
 			defer k.Close()
 			var reqs []Request
 			for i := range 10 {

@@ -53,9 +53,9 @@ func (s *recordingProvider) execs() int {
 	return len(s.images)
 }
 
-// respond returns a provider function whose response has one credential for each key. The key
+// newPluginResponder returns a provider function whose response has one credential for each key. The key
 // "" means the image's registry.
-func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(context.Context, *plugin.Request) (*plugin.Response, error) {
+func newPluginResponder(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		auth := map[string]plugin.AuthConfig{}
 		for _, key := range keys {
@@ -68,8 +68,8 @@ func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(co
 	}
 }
 
-// oneProvider returns a configuration with a provider "p" for all hosts in the example domain.
-func oneProvider(attributes *config.TokenAttributes) *config.Config {
+// oneProviderConfig returns a configuration with a provider "p" for all hosts in the example domain.
+func oneProviderConfig(attributes *config.TokenAttributes) *config.Config {
 	return &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"*.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
 	}}}
@@ -77,7 +77,7 @@ func oneProvider(attributes *config.TokenAttributes) *config.Config {
 
 func newRecordingKeyring(t *testing.T, s *recordingProvider, attributes *config.TokenAttributes, accounts ServiceAccountClient) *Keyring {
 	t.Helper()
-	k, err := New(oneProvider(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
+	k, err := New(oneProviderConfig(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func lookupAll(k *Keyring, reqs ...Request) ([]*Result, []error) {
 	return results, errs
 }
 
-func images(n int, format string) []Request {
+func imageRequests(n int, format string) []Request {
 	reqs := make([]Request, n)
 	for i := range reqs {
 		reqs[i].Image = fmt.Sprintf(format, i)
@@ -110,11 +110,11 @@ func images(n int, format string) []Request {
 func TestCoalesceOneExecForARegistry(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheRegistry, plugin.CacheGlobal} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &recordingProvider{answer: respond(scope, time.Hour, "")}
+			s := &recordingProvider{answer: newPluginResponder(scope, time.Hour, "")}
 			k := newRecordingKeyring(t, s, nil, nil)
 			defer k.Close()
 			begin := time.Now()
-			results, errs := lookupAll(k, images(200, "r.example/team/app-%d")...)
+			results, errs := lookupAll(k, imageRequests(200, "r.example/team/app-%d")...)
 			for i := range results {
 				if errs[i] != nil || len(results[i].Credentials) != 1 {
 					t.Fatalf("%s: image %d: %v", scope, i, errs[i])
@@ -132,10 +132,10 @@ func TestCoalesceOneExecForARegistry(t *testing.T) {
 
 func TestCoalesceTwoRegistriesWhileTheScopeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
-		_, errs := lookupAll(k, append(images(50, "a.example/app-%d"), images(50, "b.example/app-%d")...)...)
+		_, errs := lookupAll(k, append(imageRequests(50, "a.example/app-%d"), imageRequests(50, "b.example/app-%d")...)...)
 		must.Do(t, errors.Join(errs...))
 		if s.execs() != 2 {
 			t.Errorf("%d execs, want 2: one for each registry", s.execs())
@@ -150,12 +150,12 @@ func TestCoalesceLeaderFails(t *testing.T) {
 			if strings.HasSuffix(req.Image, "-0") {
 				return nil, errors.New("no such repository")
 			}
-			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+			return newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		begin := time.Now()
-		reqs := append(images(20, "r.example/app-%d"), Request{Image: "r.example/app-0"})
+		reqs := append(imageRequests(20, "r.example/app-%d"), Request{Image: "r.example/app-0"})
 		_, errs := lookupAll(k, reqs...)
 		for i, err := range errs {
 			var lookup *LookupError
@@ -180,9 +180,9 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 				time.Sleep(time.Second) // until alice's response has set the scope
 				return nil, errors.New("no access")
 			}
-			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+			return newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
 		defer k.Close()
 		reqs := []Request{podRequest("r.example/0", "alice", 0)}
 		for i := range 5 {
@@ -198,12 +198,12 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 
 func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, 0, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, 0, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		must.Get(k.Lookup(t.Context(), Request{Image: "r.example/first"}))(t)
 		begin := time.Now()
-		lookupAll(k, images(5, "r.example/app-%d")...)
+		lookupAll(k, imageRequests(5, "r.example/app-%d")...)
 		if took := time.Since(begin); took != time.Second {
 			t.Errorf("took %v, want 1s: no response of this plugin serves another image", took)
 		}
@@ -212,7 +212,7 @@ func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 
 func TestCoalesceLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -239,7 +239,7 @@ func TestCoalesceLeaderLeaves(t *testing.T) {
 
 func TestCoalesceLastWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
@@ -274,35 +274,35 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}{
 		{
 			name:  "Image although Registry was expected",
-			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheImage, time.Hour, ""),
-			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+			first: newPluginResponder(plugin.CacheRegistry, time.Nanosecond, ""), later: newPluginResponder(plugin.CacheImage, time.Hour, ""),
+			reqs: imageRequests(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
 		},
 		{
 			name:  "Global although Image was expected",
-			first: respond(plugin.CacheImage, time.Nanosecond, ""), later: respond(plugin.CacheGlobal, time.Hour, "*.example"),
-			reqs: images(5, "r.example/app-%d"), execs: 5, took: time.Second,
+			first: newPluginResponder(plugin.CacheImage, time.Nanosecond, ""), later: newPluginResponder(plugin.CacheGlobal, time.Hour, "*.example"),
+			reqs: imageRequests(5, "r.example/app-%d"), execs: 5, took: time.Second,
 		},
 		{
 			name:  "Registry, but the answer has no key for the waiters",
-			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-				return respond(plugin.CacheRegistry, time.Hour, req.Image)(ctx, req)
+			first: newPluginResponder(plugin.CacheRegistry, time.Nanosecond, ""), later: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+				return newPluginResponder(plugin.CacheRegistry, time.Hour, req.Image)(ctx, req)
 			},
-			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+			reqs: imageRequests(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
 		},
 		{
 			name:  "must not be cached",
-			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheRegistry, 0, ""),
-			reqs: append(images(5, "r.example/app-%d"), images(5, "r.example/app-%d")...), execs: 5, took: 2 * time.Second,
+			first: newPluginResponder(plugin.CacheRegistry, time.Nanosecond, ""), later: newPluginResponder(plugin.CacheRegistry, 0, ""),
+			reqs: append(imageRequests(5, "r.example/app-%d"), imageRequests(5, "r.example/app-%d")...), execs: 5, took: 2 * time.Second,
 		},
 		{
 			name:  "must not be cached, negative",
-			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheGlobal, -time.Hour, ""),
-			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+			first: newPluginResponder(plugin.CacheRegistry, time.Nanosecond, ""), later: newPluginResponder(plugin.CacheGlobal, -time.Hour, ""),
+			reqs: imageRequests(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
 		},
 		{
 			name:  "empty",
-			first: respond(plugin.CacheRegistry, time.Nanosecond, ""), later: respond(plugin.CacheRegistry, time.Hour),
-			reqs: images(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
+			first: newPluginResponder(plugin.CacheRegistry, time.Nanosecond, ""), later: newPluginResponder(plugin.CacheRegistry, time.Hour),
+			reqs: imageRequests(5, "r.example/app-%d"), execs: 5, took: 2 * time.Second,
 		},
 	}
 	for _, tt := range tests {
@@ -336,19 +336,19 @@ func mayUseCredential(c Credential, scope plugin.CacheKeyType, req Request) bool
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }
 
-// accounts is a ServiceAccountClient with the service accounts of namespace
+// staticAccounts is a ServiceAccountClient with the service accounts of namespace
 // "ns".
-type accounts struct {
+type staticAccounts struct {
 	mu     sync.Mutex
 	tokens int
 	err    error
 }
 
-func (a *accounts) GetServiceAccount(_ context.Context, namespace, name string) (*ServiceAccount, error) {
+func (a *staticAccounts) GetServiceAccount(_ context.Context, namespace, name string) (*ServiceAccount, error) {
 	return &ServiceAccount{Namespace: namespace, Name: name, UID: "uid-" + name, Annotations: map[string]string{"example.com/role": name}}, a.err
 }
 
-func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Secret, error) {
+func (a *staticAccounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Secret, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tokens++
@@ -370,11 +370,11 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &recordingProvider{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-				resp, err := respond(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
+				resp, err := newPluginResponder(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
 				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: plugin.NewSecret(canary.PasswordSecret)}
 				return resp, err
 			}}
-			api := &accounts{}
+			api := &staticAccounts{}
 			k := newRecordingKeyring(t, s, testTokenAttributes(cache), api)
 			defer k.Close()
 			var reqs []Request
@@ -402,13 +402,13 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 
 func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	echo := func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-		resp, err := respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+		resp, err := newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		resp.Auth["r.example"] = plugin.AuthConfig{Username: "x", Password: req.ServiceAccountToken}
 		return resp, err
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: echo}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
 		defer k.Close()
 		results, errs := lookupAll(k, podRequest("r.example/a", "alice", 1), podRequest("r.example/b", "alice", 2), podRequest("r.example/a", "alice", 3))
 		for i, err := range errs {
@@ -420,7 +420,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: echo}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerToken), &accounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerToken), &staticAccounts{})
 		defer k.Close()
 		if _, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1)); err != nil {
 			t.Errorf("cacheType Token: %v; want it allowed", err)
@@ -430,8 +430,8 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 
 func TestServiceAccountCacheBeforeToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		api := &accounts{}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		api := &staticAccounts{}
 		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), api)
 		defer k.Close()
 		for pod := range 500 {
@@ -444,10 +444,10 @@ func TestServiceAccountCacheBeforeToken(t *testing.T) {
 }
 
 func TestServiceAccountSkips(t *testing.T) {
-	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 	attributes := testTokenAttributes(config.CachePerServiceAccount)
 	attributes.RequiredServiceAccountAnnotationKeys = []string{"example.com/other"}
-	k := newRecordingKeyring(t, s, attributes, &accounts{})
+	k := newRecordingKeyring(t, s, attributes, &staticAccounts{})
 	defer k.Close()
 	for want, req := range map[string]Request{
 		"the provider requires a service account, but the request has none":          {Image: "r.example/a"},
@@ -465,14 +465,14 @@ func TestServiceAccountSkips(t *testing.T) {
 }
 
 func TestServiceAccountFailures(t *testing.T) {
-	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 	for _, tt := range []struct {
 		name     string
 		accounts ServiceAccountClient
 		stage    plugin.Stage
 	}{
 		{"no access", nil, StageServiceAccount},
-		{"not found", &accounts{err: errors.New("not found")}, StageServiceAccount},
+		{"not found", &staticAccounts{err: errors.New("not found")}, StageServiceAccount},
 		{"huge annotation", hugeAnnotation{}, StageServiceAccount},
 		{"no token", noToken{}, StageToken},
 	} {
@@ -508,7 +508,7 @@ func (noToken) RequestToken(context.Context, TokenRequest) (plugin.Secret, error
 
 func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheGlobal, time.Hour, "*.example")}
 		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), nil)
 		defer k.Close()
 		ask := func(token plugin.Secret, role string) {

@@ -25,8 +25,8 @@ func packageLayers(t *testing.T) (layers [][]string) {
 	return layers
 }
 
-// layerOf returns the number of the layer of a package or of its nearest parent directory.
-func layerOf(layers [][]string, pkg string) int {
+// packageLayer returns the number of the layer of a package or of its nearest parent directory.
+func packageLayer(layers [][]string, pkg string) int {
 	for ; pkg != ""; pkg = pkg[:max(0, strings.LastIndexByte(pkg, '/'))] {
 		if i := slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, pkg) }); i >= 0 {
 			return i
@@ -47,7 +47,7 @@ func TestOneDirection(t *testing.T) {
 			}
 			imports++
 			pkg, dep = relativePackage(pkg), relativePackage(dep)
-			switch above, below := layerOf(layers, dep), layerOf(layers, pkg); {
+			switch above, below := packageLayer(layers, dep), packageLayer(layers, pkg); {
 			case above < 0 || below < 0:
 				t.Errorf("%s imports %s: one of them is not listed", pkg, dep)
 			case above >= below:

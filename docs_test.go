@@ -25,7 +25,7 @@ func TestDocsQuoteExamples(t *testing.T) {
 		examples.WriteString(readLines(t, name))
 	}
 	quoted := func(code string) bool {
-		return strings.Contains(examples.String(), code) || strings.Contains(examples.String(), indent(code))
+		return strings.Contains(examples.String(), code) || strings.Contains(examples.String(), indentCode(code))
 	}
 	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 	for _, name := range []string{"README.md", "docs/library.md"} {
@@ -48,8 +48,8 @@ func TestDocsQuoteExamples(t *testing.T) {
 	}
 }
 
-// indent adds a tab to every line that is not empty.
-func indent(code string) string {
+// indentCode adds a tab to every line that is not empty.
+func indentCode(code string) string {
 	return regexp.MustCompile("(?m)^(.)").ReplaceAllString(code, "\t$1")
 }
 
@@ -84,7 +84,7 @@ func TestDocsLinks(t *testing.T) {
 				t.Errorf("%s: link to %s: %v", name, m[1], err)
 				continue
 			}
-			if fragment != "" && !headings(t, file)[fragment] {
+			if fragment != "" && !headingAnchors(t, file)[fragment] {
 				t.Errorf("%s: link to %s: there is no such heading", name, m[1])
 			}
 		}
@@ -97,8 +97,8 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// headings returns the anchors that GitHub generates for a document's headings.
-func headings(t *testing.T, name string) map[string]bool {
+// headingAnchors returns the anchors that GitHub generates for a document's headings.
+func headingAnchors(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	anchors := map[string]bool{}
 	drop := regexp.MustCompile(`[^\p{L}\p{N}\- _]`)

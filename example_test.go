@@ -28,7 +28,7 @@ func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Key
 		panic(err)
 	}
 	opts.BinDir = "/usr/libexec/credential-providers"
-	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askTenants)}
+	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askAsTenants)}
 	keyring, err := regcred.New(cfg, opts)
 	if err != nil {
 		panic(err)
@@ -36,7 +36,7 @@ func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Key
 	return keyring
 }
 
-func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
+func askAsTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry,
 		Auth: map[string]plugin.AuthConfig{
@@ -46,7 +46,7 @@ func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	}, nil
 }
 
-func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+func askAsTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	if req.ServiceAccountToken.Reveal() != canary.TokenSecret {
 		return nil, errors.New("not the token of the service account")
 	}
@@ -56,7 +56,7 @@ func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error
 	}, nil
 }
 
-func throttled(context.Context, *plugin.Request) (*plugin.Response, error) {
+func throttledPlugin(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return nil, errors.New("the token endpoint answers 429")
 }
 
@@ -113,7 +113,7 @@ func ExampleNew() {
 }
 
 func ExampleKeyring_Lookup() {
-	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
 	defer keyring.Close()
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
@@ -134,7 +134,7 @@ func ExampleKeyring_Lookup() {
 }
 
 func ExampleLookupError() {
-	keyring := exampleKeyring(regcred.Options{}, throttled)
+	keyring := exampleKeyring(regcred.Options{}, throttledPlugin)
 	defer keyring.Close()
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
@@ -150,11 +150,11 @@ func ExampleLookupError() {
 	// team-credential-provider matched registry.example/team and failed at stage "exec"
 }
 
-// pull simulates a pull and returns the registry's status.
-func pull(string, string) int { return http.StatusUnauthorized }
+// simulatePull simulates a pull and returns the registry's status.
+func simulatePull(string, string) int { return http.StatusUnauthorized }
 
 func ExampleKeyring_Invalidate() {
-	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
 	defer keyring.Close()
 	request := regcred.Request{Image: "registry.example/team/app:v1"}
 	ctx := context.Background()
@@ -165,7 +165,7 @@ func ExampleKeyring_Invalidate() {
 		return
 	}
 	for _, c := range result.Credentials {
-		if status := pull(c.Username, c.Password.Reveal()); status != http.StatusUnauthorized {
+		if status := simulatePull(c.Username, c.Password.Reveal()); status != http.StatusUnauthorized {
 			break
 		}
 		keyring.Invalidate(c)
@@ -179,7 +179,7 @@ func ExampleKeyring_Invalidate() {
 }
 
 func ExamplePullSecret() {
-	keyring := exampleKeyring(regcred.Options{}, askTeam)
+	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
 	defer keyring.Close()
 	dockerConfig := []byte(`{"auths": {"registry.example": {"username": "shop", "password": "` + canary.PasswordSecret + `"}}}`)
 
@@ -204,20 +204,20 @@ func ExamplePullSecret() {
 	// guest provider
 }
 
-// accounts has one service account. A real implementation calls an API server.
-type accounts struct{}
+// staticAccounts has one service account. A real implementation calls an API server.
+type staticAccounts struct{}
 
-func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+func (staticAccounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: "5d0a5a2c"}, nil
 }
 
-func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
+func (staticAccounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
 	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
 func ExampleServiceAccountClient() {
-	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
+	keyring := exampleKeyring(regcred.Options{ServiceAccounts: staticAccounts{}}, askAsTeam)
 	defer keyring.Close()
 
 	pod := &regcred.Pod{Namespace: "shop", Name: "web-0", UID: "9b2e71f4", ServiceAccount: "web"}
@@ -235,13 +235,13 @@ func ExampleServiceAccountClient() {
 	// shop hit
 }
 
-// metrics holds functions that update the kubelet's metrics, for any metrics library.
-type metrics struct {
+// metricsExample holds functions that update the kubelet's metrics, for any metrics library.
+type metricsExample struct {
 	errorsTotal func(pluginName string)            // credential_provider_plugin_errors_total
 	duration    func(pluginName string, s float64) // credential_provider_plugin_duration, in seconds
 }
 
-func (m metrics) observe(e regcred.Event) {
+func (m metricsExample) observe(e regcred.Event) {
 	if e.Kind != regcred.EventExec {
 		return
 	}
@@ -253,11 +253,11 @@ func (m metrics) observe(e regcred.Event) {
 }
 
 func ExampleOptions_observer() {
-	m := metrics{
+	m := metricsExample{
 		errorsTotal: func(name string) { fmt.Println("errors_total", name) },
 		duration:    func(name string, s float64) { fmt.Println("duration", name, s < time.Minute.Seconds()) },
 	}
-	keyring := exampleKeyring(regcred.Options{Observer: m.observe}, throttled)
+	keyring := exampleKeyring(regcred.Options{Observer: m.observe}, throttledPlugin)
 	defer keyring.Close()
 
 	_, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
@@ -338,8 +338,8 @@ func ExampleKeyring_Reload() {
 		return
 	}
 	keyring, err := regcred.New(cfg, regcred.Options{InProcess: map[string]plugin.Provider{
-		"team-credential-provider":   plugin.ProviderFunc(askTeam),
-		"tenant-credential-provider": plugin.ProviderFunc(askTenants),
+		"team-credential-provider":   plugin.ProviderFunc(askAsTeam),
+		"tenant-credential-provider": plugin.ProviderFunc(askAsTenants),
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -382,7 +382,7 @@ func ExampleOptions_inProcess() {
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir: "/usr/libexec/credential-providers",
 		InProcess: map[string]plugin.Provider{
-			"team-credential-provider": plugin.ProviderFunc(askTeam),
+			"team-credential-provider": plugin.ProviderFunc(askAsTeam),
 		},
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func (l *cancelingContext) Err() error {
 
 // tokenRequestRecorder records the pods for which tokens were requested.
 type tokenRequestRecorder struct {
-	accounts
+	staticAccounts
 	arm      func()
 	mu       sync.Mutex
 	requests map[string]int
@@ -44,22 +44,22 @@ type tokenRequestRecorder struct {
 
 func (p *tokenRequestRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	p.arm()
-	return p.accounts.GetServiceAccount(ctx, namespace, name)
+	return p.staticAccounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (p *tokenRequestRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	p.mu.Lock()
 	p.requests[req.PodName+" "+req.PodUID+" "+req.ServiceAccount]++
 	p.mu.Unlock()
-	return p.accounts.RequestToken(ctx, req)
+	return p.staticAccounts.RequestToken(ctx, req)
 }
 
 // TestPodIsCopied verifies that the caller may change its Pod when Lookup has returned, even
 // while a token is still being requested for that pod. The race detector also checks this.
 func TestPodIsCopied(t *testing.T) {
 	api := &tokenRequestRecorder{requests: map[string]int{}}
-	s := plugin.ProviderFunc(respond(plugin.CacheImage, 0, ""))
-	k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: api})
+	s := plugin.ProviderFunc(newPluginResponder(plugin.CacheImage, 0, ""))
+	k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: api})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ type traceKey struct{}
 
 // traceRecorder records the trace values in the contexts that are passed to third-party code.
 type traceRecorder struct {
-	accounts
+	staticAccounts
 	mu     sync.Mutex
 	values map[string]string
 }
@@ -98,19 +98,19 @@ func (tr *traceRecorder) record(ctx context.Context, where string) {
 
 func (tr *traceRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	tr.record(ctx, "service account")
-	return tr.accounts.GetServiceAccount(ctx, namespace, name)
+	return tr.staticAccounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (tr *traceRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	tr.record(ctx, "token")
-	return tr.accounts.RequestToken(ctx, req)
+	return tr.staticAccounts.RequestToken(ctx, req)
 }
 
 func (tr *traceRecorder) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	tr.record(ctx, "provider")
 	<-time.After(time.Second)
 	tr.record(ctx, fmt.Sprintf("provider at its end, %v", ctx.Err()))
-	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
+	return newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
 // TestValuesOfTheContext verifies that all code that works for a lookup gets the context values
@@ -119,7 +119,7 @@ func (tr *traceRecorder) GetCredentials(ctx context.Context, req *plugin.Request
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &traceRecorder{values: map[string]string{}}
-		k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": tr}, ServiceAccounts: tr})
+		k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": tr}, ServiceAccounts: tr})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +149,9 @@ func TestCachedResponse(t *testing.T) {
 		tokens *config.TokenAttributes
 		want   bool
 	}{{-1, nil, true}, {0, nil, true}, {1, nil, true}, {0, testTokenAttributes(config.CachePerServiceAccount), false}} {
-		r, now := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
+		r, now := newTestRunner(t, &recordingProvider{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
 		r.cache.put(newTestResponse("r.example/x", now, time.Hour, false))
-		if got := r.cachedResponse(t.Context(), lookupKeyOf(t, "r.example/x"), now) != nil; got != tt.want {
+		if got := r.cachedResponse(t.Context(), lookupKeyForImage(t, "r.example/x"), now) != nil; got != tt.want {
 			t.Errorf("RefreshAhead %d, attributes %v: a response %t, want %t", tt.ahead, tt.tokens, got, tt.want)
 		}
 	}
@@ -172,9 +172,9 @@ func (l errHookContext) Err() error {
 // after fetch has read the cache for the first time, even if the response is empty.
 func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	s := &recordingProvider{}
-	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
+	r, q, now := newTestRunner(t, s, Options{}, nil), lookupKeyForImage(t, "r.example/x"), time.Now()
 	a := newTestResponse(q.name, now, time.Hour, false)
-	got := r.fetch(errHookContext{t.Context(), func() { r.cache.put(a) }}, q, &identity{origin: r.origin})
+	got := r.fetchResponse(errHookContext{t.Context(), func() { r.cache.put(a) }}, q, &identity{origin: r.origin})
 	if got.err != nil || got.response != a || got.cache != CacheHit || s.execs() != 0 {
 		t.Errorf("%v, %q, %d execs; want a hit", got.err, got.cache, s.execs())
 	}
@@ -184,14 +184,14 @@ func TestResponseBetweenCacheAndFlight(t *testing.T) {
 // lookup waits for another host's flight.
 func TestResponseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &slowProvider{delays: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		r, q := runnerWith(t, p, Options{}, nil), lookupKeyOf(t, "live.example/x")
+		p := &slowProvider{delays: map[string]time.Duration{"": time.Second}, answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		r, q := newTestRunner(t, p, Options{}, nil), lookupKeyForImage(t, "live.example/x")
 		noIdentity := &identity{origin: r.origin}
 		var wg sync.WaitGroup
-		wg.Go(func() { r.fetch(t.Context(), lookupKeyOf(t, "slow.example/x"), noIdentity) })
+		wg.Go(func() { r.fetchResponse(t.Context(), lookupKeyForImage(t, "slow.example/x"), noIdentity) })
 		synctest.Wait()
 		var got providerOutcome
-		wg.Go(func() { got = r.fetch(t.Context(), q, noIdentity) })
+		wg.Go(func() { got = r.fetchResponse(t.Context(), q, noIdentity) })
 		synctest.Wait()
 		a := newResponse(map[string]plugin.AuthConfig{"live.example": {}}, r.origin)
 		a.key, a.expires = cacheKey{scope: plugin.CacheImage, scopedName: q.name}, time.Now().Add(time.Hour)
@@ -212,9 +212,9 @@ func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 			if req.Image == "r.example/fails" {
 				return nil, errors.New("no such repository")
 			}
-			return respond(plugin.CacheImage, time.Hour, "")(ctx, req)
+			return newPluginResponder(plugin.CacheImage, time.Hour, "")(ctx, req)
 		}
-		k := p.keyring(t)
+		k := p.newKeyring(t)
 		defer k.Close()
 		p.setLastScope(t, k, plugin.CacheRegistry)
 		var wg sync.WaitGroup
@@ -270,7 +270,7 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 		var contexts []context.Context
 		r.provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			contexts = append(contexts, ctx)
-			return respond(plugin.CacheImage, 0, "")(ctx, req)
+			return newPluginResponder(plugin.CacheImage, 0, "")(ctx, req)
 		})
 		for i := range flights {
 			must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}))(t)
@@ -291,9 +291,9 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 // after Close.
 func TestNoFlightAfterClose(t *testing.T) {
 	s := &recordingProvider{}
-	r := runnerWith(t, s, Options{}, nil)
+	r := newTestRunner(t, s, Options{}, nil)
 	r.env.close()
-	if got := r.fetch(t.Context(), lookupKeyOf(t, "r.example/x"), &identity{origin: r.origin}); got.err != ErrClosed || s.execs() != 0 || len(r.inFlight) != 0 {
+	if got := r.fetchResponse(t.Context(), lookupKeyForImage(t, "r.example/x"), &identity{origin: r.origin}); got.err != ErrClosed || s.execs() != 0 || len(r.inFlight) != 0 {
 		t.Errorf("%v, %d execs, %d flights; want %v", got.err, s.execs(), len(r.inFlight), ErrClosed)
 	}
 }

@@ -34,21 +34,21 @@ func TestAttemptIdentity(t *testing.T) {
 		api      ServiceAccountClient
 		want     *Identity
 	}{
-		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{},
+		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &staticAccounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
-		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &accounts{},
+		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &staticAccounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenNone}},
-		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &accounts{},
+		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &staticAccounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
 		{"token given", []Request{held}, config.CachePerServiceAccount, nil, nil,
 			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven}},
-		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
+		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &staticAccounts{},
 			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone}},
 		{"required annotation missing, token given", []Request{held}, config.CachePerServiceAccount, []string{"example.com/needed"}, nil,
 			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven}},
-		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
+		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &staticAccounts{err: errors.New("not found")},
 			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone}},
-		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &accounts{}, nil},
+		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &staticAccounts{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAttemptIdentity(t *testing.T) {
 			attributes.ServiceAccountTokenAudience = audience
 			attributes.RequiredServiceAccountAnnotationKeys = tt.required
 			attributes.OptionalServiceAccountAnnotationKeys = []string{role, "example.com/absent"}
-			s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+			s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 			k := newRecordingKeyring(t, s, attributes, tt.api)
 			defer k.Close()
 			var res *Result
@@ -73,28 +73,28 @@ func TestAttemptIdentity(t *testing.T) {
 	}
 }
 
-// hanging is a ServiceAccountClient with one method that hangs.
-type hanging struct {
-	accounts
+// hangingClient is a ServiceAccountClient with one method that hangs.
+type hangingClient struct {
+	staticAccounts
 	stage       plugin.Stage
 	lastRequest TokenRequest // the last request for a token
 }
 
-func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+func (h *hangingClient) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	if h.stage == StageServiceAccount {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return h.accounts.GetServiceAccount(ctx, namespace, name)
+	return h.staticAccounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+func (h *hangingClient) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	h.lastRequest = req
 	if h.stage == StageToken {
 		<-ctx.Done()
 		return plugin.Secret{}, ctx.Err()
 	}
-	return h.accounts.RequestToken(ctx, req)
+	return h.staticAccounts.RequestToken(ctx, req)
 }
 
 // TestServiceAccountsHang verifies that a lookup without a deadline ends even if the API server does not respond.
@@ -103,7 +103,7 @@ func TestServiceAccountsHang(t *testing.T) {
 		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
 			t.Run(string(cache)+" "+string(stage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(cache), &hanging{stage: stage})
+					k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(cache), &hangingClient{stage: stage})
 					defer k.Close()
 					ended := make(chan *Result, 1)
 					go func() {
@@ -127,8 +127,8 @@ func TestServiceAccountsHang(t *testing.T) {
 // TestTokenRequestInFull verifies that a token request contains UIDs, which distinguish objects
 // that were deleted and created again.
 func TestTokenRequestInFull(t *testing.T) {
-	api := &hanging{}
-	k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheImage, 0, "")}, testTokenAttributes(config.CachePerToken), api)
+	api := &hangingClient{}
+	k := newRecordingKeyring(t, &recordingProvider{answer: newPluginResponder(plugin.CacheImage, 0, "")}, testTokenAttributes(config.CachePerToken), api)
 	defer k.Close()
 	must.Get(k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)))(t)
 	want := TokenRequest{
@@ -167,7 +167,7 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 				k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), nil)
 				defer k.Close()
 				res, err := k.Lookup(t.Context(), Request{Image: "r.example/a", Token: tt.token, Annotations: map[string]string{"example.com/role": "x"}})

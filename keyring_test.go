@@ -35,7 +35,7 @@ func (s staticProvider) GetCredentials(context.Context, *plugin.Request) (*plugi
 	return &resp, nil
 }
 
-func users(auth ...string) map[string]plugin.AuthConfig {
+func authForUsers(auth ...string) map[string]plugin.AuthConfig {
 	m := map[string]plugin.AuthConfig{}
 	for i := 0; i < len(auth); i += 2 {
 		m[auth[i]] = plugin.AuthConfig{Username: auth[i+1], Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -73,7 +73,7 @@ func formatCredentials(res *Result) string {
 
 func TestLookupOrder(t *testing.T) {
 	registry := func(auth ...string) staticProvider {
-		return staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users(auth...)}
+		return staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers(auth...)}
 	}
 	tests := []struct {
 		name, image string
@@ -112,7 +112,7 @@ func TestLookupOrder(t *testing.T) {
 	}
 }
 
-func secret(kind, key, data string) PullSecret {
+func newPullSecret(kind, key, data string) PullSecret {
 	return PullSecret{Namespace: "ns", Name: "s", UID: "u", Type: kind, Data: map[string][]byte{key: []byte(data)}}
 }
 
@@ -124,12 +124,12 @@ func TestLookupThreeKeyrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
-	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
+	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.io/x/y", "plugin")})
 	secrets := []PullSecret{
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.PasswordSecret+`"}}}`),
-		secret("Opaque", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s2"}}}`),
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`),
-		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
+		newPullSecret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.PasswordSecret+`"}}}`),
+		newPullSecret("Opaque", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s2"}}}`),
+		newPullSecret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`),
+		newPullSecret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
 	}
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets}))(t)
 	if got, want := formatCredentials(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
@@ -213,7 +213,7 @@ func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 }
 
 func TestLookupRegistry(t *testing.T) {
-	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "host", "r.io/x", "path", "index.docker.io", "hub")})
+	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: authForUsers("r.io", "host", "r.io/x", "path", "index.docker.io", "hub")})
 	for registry, want := range map[string]string{"r.io": "r.io=host", "gcr.io": "", "docker.io": "index.docker.io=hub", "registry-1.docker.io": "index.docker.io=hub", "localhost": ""} {
 		res, err := k.Lookup(t.Context(), Request{Registry: registry})
 		if err != nil {
@@ -269,14 +269,14 @@ func TestFailureIsData(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
-	k = newProvidersKeyring(t, Options{}, boom, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	k = newProvidersKeyring(t, Options{}, boom, staticProvider{CacheKeyType: plugin.CacheImage, Auth: authForUsers("r.io", "u")})
 	if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || formatCredentials(res) != "r.io=u" || res.Attempts[0].Err == nil {
 		t.Errorf("a failure hides another provider's credentials: %v", err)
 	}
 }
 
 func TestMissingExecutableIsAnAttempt(t *testing.T) {
-	k := must.Get(New(oneProvider(nil), Options{BinDir: t.TempDir()}))(t)
+	k := must.Get(New(oneProviderConfig(nil), Options{BinDir: t.TempDir()}))(t)
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), Request{Image: "r.example/x"})
 	var lookup *LookupError
@@ -288,7 +288,7 @@ func TestMissingExecutableIsAnAttempt(t *testing.T) {
 func TestProvidersRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() *recordingProvider {
-			return &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+			return &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		}
 		c := &config.Config{}
 		in := map[string]plugin.Provider{}
@@ -313,7 +313,7 @@ func TestInProcessDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
 		deaf := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { <-forever; return nil, nil })
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, Timeout: time.Second})
+		k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": deaf}, Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,12 +333,12 @@ func TestCacheDurations(t *testing.T) {
 		wait     time.Duration
 		execs    int
 	}{
-		{"nil is the default of an hour", staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour, 1},
-		{"and ends after it", staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour + 1, 2},
-		{"own duration", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute), Auth: users("r.example", "u")}, time.Minute + 1, 2},
-		{"0 is not replaced by the default", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0)), Auth: users("r.example", "u")}, 0, 2},
-		{"negative", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(-time.Hour), Auth: users("r.example", "u")}, 0, 2},
-		{"huge", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(1<<63 - 1)), Auth: users("r.example", "u")}, 24 * 365 * time.Hour, 1},
+		{"nil is the default of an hour", staticProvider{CacheKeyType: plugin.CacheImage, Auth: authForUsers("r.example", "u")}, time.Hour, 1},
+		{"and ends after it", staticProvider{CacheKeyType: plugin.CacheImage, Auth: authForUsers("r.example", "u")}, time.Hour + 1, 2},
+		{"own duration", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute), Auth: authForUsers("r.example", "u")}, time.Minute + 1, 2},
+		{"0 is not replaced by the default", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0)), Auth: authForUsers("r.example", "u")}, 0, 2},
+		{"negative", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(-time.Hour), Auth: authForUsers("r.example", "u")}, 0, 2},
+		{"huge", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(1<<63 - 1)), Auth: authForUsers("r.example", "u")}, 24 * 365 * time.Hour, 1},
 		{"empty answers are kept", staticProvider{CacheKeyType: plugin.CacheGlobal}, time.Minute, 1},
 		{"but a minute only", staticProvider{CacheKeyType: plugin.CacheGlobal}, time.Minute + 1, 2},
 		{"or less", staticProvider{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Second)}, time.Second + 1, 2},
@@ -346,7 +346,7 @@ func TestCacheDurations(t *testing.T) {
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			execs := 0
-			k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(
+			k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(
 				func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 					execs++
 					return tt.response.GetCredentials(ctx, req)
@@ -369,7 +369,7 @@ func TestCacheDurations(t *testing.T) {
 func TestCacheScopes(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]int{plugin.CacheImage: 3, plugin.CacheRegistry: 2, plugin.CacheGlobal: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &recordingProvider{answer: respond(scope, time.Hour, "*.example")}
+			s := &recordingProvider{answer: newPluginResponder(scope, time.Hour, "*.example")}
 			k := newRecordingKeyring(t, s, nil, nil)
 			defer k.Close()
 			for _, image := range []string{"a.example/x", "a.example/y", "a.example/x:tag", "b.example/x", "b.example/x@sha256:" + strings.Repeat("0", 64)} {
@@ -388,7 +388,7 @@ func TestCacheIsBounded(t *testing.T) {
 		if e.Kind == EventEvict {
 			evicted++
 		}
-	}}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	}}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: authForUsers("r.io", "u")})
 	for i := range 100 {
 		must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprint("r.io/", i)}))(t)
 	}
@@ -399,9 +399,9 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestCacheForgetsWhatExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheImage, time.Minute, "")}, nil, nil)
+		k := newRecordingKeyring(t, &recordingProvider{answer: newPluginResponder(plugin.CacheImage, time.Minute, "")}, nil, nil)
 		defer k.Close()
-		for _, req := range images(5, "r.example/%d") {
+		for _, req := range imageRequests(5, "r.example/%d") {
 			must.Get(k.Lookup(t.Context(), req))(t)
 		}
 		time.Sleep(sweepInterval + time.Second)
@@ -414,9 +414,9 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 
 func TestInvalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		var dropped []string // providers in the EventInvalidate events
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
+		k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
 			if e.Kind == EventInvalidate {
 				dropped = append(dropped, e.Provider)
 			}
@@ -467,8 +467,8 @@ func TestInvalidate(t *testing.T) {
 
 func TestRefreshAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -507,7 +507,7 @@ func TestRefreshAhead(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("throttled") }}
-		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Backoff: 10 * time.Second})
+		k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Backoff: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -530,7 +530,7 @@ func TestBackoff(t *testing.T) {
 		if n := s.execs(); n < 25 || n > 40 {
 			t.Errorf("%d execs in five minutes, want about 30", n)
 		}
-		s.answer = respond(plugin.CacheImage, time.Nanosecond, "")
+		s.answer = newPluginResponder(plugin.CacheImage, time.Nanosecond, "")
 		time.Sleep(11 * time.Second)
 		n := s.execs()
 		for range 3 {
@@ -545,7 +545,7 @@ func TestBackoff(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -575,9 +575,9 @@ func TestNothingPrintsASecret(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(&logged, "%v %+v %#v", e, e, e)
-	}}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	}}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.io", "u")})
 	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
-		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`)}}
+		newPullSecret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`)}}
 	for range 2 {
 		res := must.Get(k.Lookup(t.Context(), req))(t)
 		mu.Lock()
@@ -624,7 +624,7 @@ func TestCostOfACachedLookup(t *testing.T) {
 
 // cachedLookup returns a function that looks up a cached response.
 func cachedLookup(t testing.TB, opts Options) func() {
-	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.io", "u")})
 	ctx, req := context.Background(), Request{Image: "r.io/team/app:v1"}
 	lookUp := func() {
 		if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
@@ -678,11 +678,11 @@ func TestEvictionKeepsUsedEntries(t *testing.T) {
 		_, second := entry("unused.example", time.Hour)
 		c.put(first)
 		c.put(second)
-		if c.get(used, "", now) == nil {
+		if c.getUnexpired(used, "", now) == nil {
 			t.Fatal("the entry is not found")
 		}
 		_, third := entry("new.example", time.Hour)
-		if evicted := c.put(third); !evicted || c.get(used, "", now) == nil {
+		if evicted := c.put(third); !evicted || c.getUnexpired(used, "", now) == nil {
 			t.Fatal("the entry that was used is gone")
 		}
 	}

@@ -61,7 +61,7 @@ func (k podKeyring) Lookup(image string) (found []TrackedAuthConfig, ok bool) {
 
 // This example implements the kubelet's interface DockerKeyring with a Keyring.
 func ExampleKeyring_kubelet() {
-	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
+	keyring := exampleKeyring(regcred.Options{ServiceAccounts: staticAccounts{}}, askAsTeam)
 	defer keyring.Close()
 
 	pod := &regcred.Pod{Namespace: "shop", Name: "web-0", UID: "9b2e71f4", ServiceAccount: "web"}

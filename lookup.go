@@ -146,7 +146,7 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	case skipped != "":
 		a.Skipped = skipped
 	default:
-		o := r.fetch(ctx, l.key, &id)
+		o := r.fetchResponse(ctx, l.key, &id)
 		l.responses[i] = o.response
 		a.applyOutcome(o, time.Now())
 		if id.needsToken() && o.cache == CacheMiss {

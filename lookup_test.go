@@ -25,7 +25,7 @@ func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
 	k := newProvidersKeyring(t, Options{}, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp := &plugin.Response{CacheKeyType: plugin.CacheImage}
 		if strings.Contains(req.Image, "/") {
-			resp.Auth = users(req.Image, "u")
+			resp.Auth = authForUsers(req.Image, "u")
 		}
 		return resp, nil
 	}))
@@ -38,11 +38,11 @@ func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
 
 func TestRefreshAheadOfShortAnswers(t *testing.T) {
 	for name, s := range map[string]*recordingProvider{
-		"five minutes":             {answer: respond(plugin.CacheRegistry, 5*time.Minute, "")},
-		"empty, kept for a minute": {answer: respond(plugin.CacheRegistry, time.Hour)},
+		"five minutes":             {answer: newPluginResponder(plugin.CacheRegistry, 5*time.Minute, "")},
+		"empty, kept for a minute": {answer: newPluginResponder(plugin.CacheRegistry, time.Hour)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
+			k, err := New(oneProviderConfig(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +68,8 @@ func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 		},
 		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
 	} {
-		k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{
-			BinDir: "none", ServiceAccounts: &accounts{}, InProcess: map[string]plugin.Provider{"p": p},
+		k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{
+			BinDir: "none", ServiceAccounts: &staticAccounts{}, InProcess: map[string]plugin.Provider{"p": p},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestServiceAccountThatIsNil(t *testing.T) {
 }
 
 func TestNoExecForALookupThatIsOver(t *testing.T) {
-	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 {
@@ -118,7 +118,7 @@ func TestNoExecForALookupThatIsOver(t *testing.T) {
 // deletedPods is a ServiceAccountClient that returns an error for the first n pods, as if they had
 // been deleted.
 type deletedPods struct {
-	accounts
+	staticAccounts
 	n int
 }
 
@@ -129,12 +129,12 @@ func (p *deletedPods) RequestToken(ctx context.Context, req TokenRequest) (plugi
 			return plugin.Secret{}, fmt.Errorf("pods %q not found", req.PodName)
 		}
 	}
-	return p.accounts.RequestToken(ctx, req)
+	return p.staticAccounts.RequestToken(ctx, req)
 }
 
 func TestATokenThatAnotherPodCouldNotGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}, testTokenAttributes(config.CachePerServiceAccount), &deletedPods{n: 5})
+		k := newRecordingKeyring(t, &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}, testTokenAttributes(config.CachePerServiceAccount), &deletedPods{n: 5})
 		defer k.Close()
 		begin := time.Now()
 		var reqs []Request
@@ -167,7 +167,7 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 		k, err := New(&config.Config{}, Options{BinDir: "none", Sources: []Source{
 			testSource{"hangs", func(ctx context.Context) ([]AuthSet, error) { <-ctx.Done(); return nil, ctx.Err() }},
 			testSource{"answers", func(ctx context.Context) ([]AuthSet, error) {
-				return []AuthSet{{Origin{Kind: FromNode}, users("r.example", "u")}}, ctx.Err()
+				return []AuthSet{{Origin{Kind: FromNode}, authForUsers("r.example", "u")}}, ctx.Err()
 			}},
 		}})
 		if err != nil {
@@ -188,7 +188,7 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 // TestAttemptKeys verifies that an attempt lists all auth keys of the response in lookup order,
 // including keys that do not match.
 func TestAttemptKeys(t *testing.T) {
-	answer := staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
+	answer := staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.example", "u", "*.example", "v", "other.example/x", "w")}
 	k := newProvidersKeyring(t, Options{}, answer)
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/a"}))(t)
 	if diff := cmp.Diff([]string{"r.example", "other.example/x", "*.example"}, res.Attempts[0].Keys); diff != "" {

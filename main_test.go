@@ -50,7 +50,7 @@ func runTestPlugin(mode string) int {
 		}
 		fmt.Println("}")
 	case "new": // responds in the request's version
-		return plugin.Serve(context.Background(), answerFor(user), plugin.ServeOptions{Args: os.Args[1:]})
+		return plugin.Serve(context.Background(), responseForImage(user), plugin.ServeOptions{Args: os.Args[1:]})
 	case "refuses": // prints its arguments and fails
 		fmt.Fprintln(os.Stderr, "cannot open", user)
 		return 1
@@ -60,9 +60,9 @@ func runTestPlugin(mode string) int {
 	return 0
 }
 
-// answerFor returns a provider with a credential for every image in the requested registry. The
+// responseForImage returns a provider with a credential for every image in the requested registry. The
 // response may be cached for an hour.
-func answerFor(user string) plugin.Provider {
+func responseForImage(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),

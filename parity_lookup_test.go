@@ -29,7 +29,7 @@ import (
 // auth is a credential in a test vector.
 type auth struct{ Username, Password vectorText }
 
-func answer(m map[string]auth) *plugin.Response {
+func pluginResponseFor(m map[string]auth) *plugin.Response {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {
 		resp.Auth[k] = plugin.AuthConfig{Username: string(a.Username), Password: plugin.NewSecret(string(a.Password))}
@@ -50,7 +50,7 @@ func newInProcessKeyring(t *testing.T, answers []map[string]auth) *regcred.Keyri
 			MatchImages: []string{"*", "*.*", "*.*.*", "*:5000", "*.*:5000"},
 		})
 		opts.InProcess[name] = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
-			return answer(a), nil
+			return pluginResponseFor(a), nil
 		})
 	}
 	return newKeyring(t, c, opts)
@@ -142,9 +142,9 @@ type identityVector struct {
 	NameLength, UIDLength, AnnotationLength, SecondLength int
 }
 
-// expand replaces lengths in the vector by strings of that length. Vectors contain only the
+// expandLengths replaces lengths in the vector by strings of that length. Vectors contain only the
 // lengths, so that the files are small.
-func (id identityVector) expand() identityVector {
+func (id identityVector) expandLengths() identityVector {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
 	}
@@ -166,7 +166,7 @@ func (id identityVector) expand() identityVector {
 
 // withoutToken reports whether the API server in the vector returns an empty token.
 func (id identityVector) withoutToken() bool {
-	return id.Token == "" && id.expand().Name != ""
+	return id.Token == "" && id.expandLengths().Name != ""
 }
 
 // GetServiceAccount implements regcred.ServiceAccountClient.
@@ -189,14 +189,14 @@ func TestParityCacheKey(t *testing.T) {
 	}
 	for i, v := range loadVectors[vector](t, "cachekey") {
 		accounts := &identityVector{}
-		k := newKeyring(t, tokenConfig(v.CacheType, v.A.expand(), v.B.expand()), regcred.Options{
+		k := newKeyring(t, tokenConfig(v.CacheType, v.A.expandLengths(), v.B.expandLengths()), regcred.Options{
 			BinDir: t.TempDir(), ServiceAccounts: accounts,
 			InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
-				return answer(map[string]auth{"registry.io": {"u", canary.PasswordSecret}}), nil
+				return pluginResponseFor(map[string]auth{"registry.io": {"u", canary.PasswordSecret}}), nil
 			})},
 		})
 		ask := func(id identityVector) regcred.Attempt {
-			*accounts = id.expand()
+			*accounts = id.expandLengths()
 			res, err := k.Lookup(t.Context(), regcred.Request{Image: id.Image, Pod: &regcred.Pod{
 				Namespace: id.Namespace, Name: "pod", UID: "pod-uid", ServiceAccount: accounts.Name,
 			}})
@@ -264,7 +264,7 @@ func TestParityServiceAccount(t *testing.T) {
 					if v.Echo {
 						password = vectorText(req.ServiceAccountToken.Reveal())
 					}
-					return answer(map[string]auth{"registry.io": {"u", password}}), nil
+					return pluginResponseFor(map[string]auth{"registry.io": {"u", password}}), nil
 				})},
 			})
 			res, err := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app", Pod: &regcred.Pod{Namespace: "ns", Name: "pod", UID: "pod-uid", ServiceAccount: v.Account}})

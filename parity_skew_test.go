@@ -35,14 +35,14 @@ type skewFile struct {
 // skewKubelet is a kubelet release with its feature gates.
 type skewKubelet struct {
 	Kubelet, Go, GODEBUG string
-	Corpus               skewTally
-	Generated            []skewTally
+	Corpus               skewCounts
+	Generated            []skewCounts
 	Gates                []skewGate
 }
 
-// skewTally is the number of comparisons with the newest kubelet, and the number of differences
+// skewCounts is the number of comparisons with the newest kubelet, and the number of differences
 // by name.
-type skewTally struct {
+type skewCounts struct {
 	Kind                       string
 	Comparisons, Disagreements int
 	Differences                map[string]int
@@ -74,12 +74,12 @@ func loadSkew(t *testing.T) (f skewFile) {
 	return f
 }
 
-// fixed reports whether the gate cannot be changed, because it is locked to its default or was
+// isLocked reports whether the gate cannot be changed, because it is locked to its default or was
 // removed.
-func (g skewGate) fixed() bool { return g.Gone || g.Locked }
+func (g skewGate) isLocked() bool { return g.Gone || g.Locked }
 
-// gate returns the kubelet's gate with the given name.
-func (k skewKubelet) gate(t *testing.T, name string) skewGate {
+// findGate returns the kubelet's gate with the given name.
+func (k skewKubelet) findGate(t *testing.T, name string) skewGate {
 	t.Helper()
 	i := slices.IndexFunc(k.Gates, func(g skewGate) bool { return g.Name == name })
 	if i < 0 {
@@ -88,16 +88,16 @@ func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	return k.Gates[i]
 }
 
-// minor returns the minor release, such as "1.33" for v1.33.13.
-func (k skewKubelet) minor() string {
+// minorRelease returns the minor release, such as "1.33" for v1.33.13.
+func (k skewKubelet) minorRelease() string {
 	return strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
 }
 
-// target returns the kubelet with the token gate on or off. The gate is set only if that is not
+// configTarget returns the kubelet with the token gate on or off. The gate is set only if that is not
 // its default.
-func (k skewKubelet) target(g skewGate, on bool) config.Target {
+func (k skewKubelet) configTarget(g skewGate, on bool) config.Target {
 	t := config.Target{KubeletVersion: k.Kubelet}
-	if !g.fixed() && g.Default != on {
+	if !g.isLocked() && g.Default != on {
 		t.FeatureGates = map[string]bool{tokenGate: on}
 	}
 	return t
@@ -129,11 +129,11 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 	compared, differ := 0, 0
 	for number, v := range loadVectors[configVector](t, "config") {
-		c, loadErr := config.Load(v.write(t))
+		c, loadErr := config.Load(v.writeFiles(t))
 		for _, k := range f.Kubelets {
-			gate := k.gate(t, tokenGate)
+			gate := k.findGate(t, tokenGate)
 			for _, on := range []bool{true, false} {
-				if gate.fixed() && !on {
+				if gate.isLocked() && !on {
 					continue
 				}
 				want, other := refused[key{k.Kubelet, number, !on}]
@@ -144,7 +144,7 @@ func TestParitySkewConfig(t *testing.T) {
 				}
 				err := loadErr
 				if err == nil {
-					err = c.ValidateFor(k.target(gate, on))
+					err = c.ValidateFor(k.configTarget(gate, on))
 				}
 				if compared++; (err != nil) != (want || v.deliberateDifference() != "") {
 					t.Errorf("case %q for kubelet %s, token gate %t: error %v, the kubelet refuses it: %t", v.Name, k.Kubelet, on, err, want)
@@ -189,7 +189,7 @@ func TestParitySkewMatch(t *testing.T) {
 				want = !v.Invalid
 			}
 			got := err == nil
-			if k.minor() <= "1.35" {
+			if k.minorRelease() <= "1.35" {
 				got = location.IsValidBeforeKubelet136(string(v.Pattern))
 			}
 			if got != want {
@@ -223,7 +223,7 @@ func TestParitySkewTables(t *testing.T) {
 	}
 	head := []string{"gate"}
 	for _, k := range f.Kubelets {
-		head = append(head, k.minor())
+		head = append(head, k.minorRelease())
 		all := k.Corpus
 		listed := 0
 		for _, g := range k.Generated {
@@ -239,8 +239,8 @@ func TestParitySkewTables(t *testing.T) {
 		for _, n := range k.Corpus.Differences {
 			corpus += n
 		}
-		row(strings.TrimPrefix(k.Kubelet, "v"), thousands(all.Comparisons), thousands(k.Corpus.Comparisons),
-			thousands(corpus)+" and "+thousands(listed), strconv.Itoa(all.Disagreements))
+		row(strings.TrimPrefix(k.Kubelet, "v"), formatThousands(all.Comparisons), formatThousands(k.Corpus.Comparisons),
+			formatThousands(corpus)+" and "+formatThousands(listed), strconv.Itoa(all.Disagreements))
 	}
 	row(head...)
 	for _, name := range config.FeatureGates() {
@@ -249,7 +249,7 @@ func TestParitySkewTables(t *testing.T) {
 		}
 		cells := []string{"`" + name + "`"}
 		for _, k := range f.Kubelets {
-			cells = append(cells, k.gate(t, name).docText())
+			cells = append(cells, k.findGate(t, name).docText())
 		}
 		row(cells...)
 	}
@@ -267,8 +267,8 @@ func (g skewGate) docText() string {
 	return text
 }
 
-// thousands formats a number of up to six digits with a comma.
-func thousands(n int) string {
+// formatThousands formats a number of up to six digits with a comma.
+func formatThousands(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)
 	}
@@ -300,9 +300,9 @@ func TestParitySkewListed(t *testing.T) {
 	}
 	for id, until := range rows {
 		for _, k := range f.Kubelets {
-			minor := k.minor()
+			minor := k.minorRelease()
 			want := until == "all" || minor <= strings.TrimPrefix(until, "up to ")
-			if id == "token-gate" && k.gate(t, tokenGate).fixed() {
+			if id == "token-gate" && k.findGate(t, tokenGate).isLocked() {
 				want = false
 			}
 			// Another difference may hide this one.
@@ -353,7 +353,7 @@ func TestParityGates(t *testing.T) {
 			}
 		}
 		for _, name := range named {
-			k.gate(t, name)
+			k.findGate(t, name)
 		}
 	}
 	if compared < 2*len(named)*len(f.Kubelets) {

@@ -115,8 +115,8 @@ type configProvider struct {
 	}
 }
 
-// provider converts p to regcred's type.
-func (p configProvider) provider() config.Provider {
+// toProvider converts p to regcred's type.
+func (p configProvider) toProvider() config.Provider {
 	out := config.Provider{
 		Name: p.Name, MatchImages: p.MatchImages, DefaultCacheDuration: p.CacheDuration, APIVersion: p.APIVersion,
 	}
@@ -135,8 +135,8 @@ func (p configProvider) provider() config.Provider {
 	return out
 }
 
-// write creates the configuration's files and returns the path to load.
-func (v configVector) write(t *testing.T) string {
+// writeFiles creates the configuration's files and returns the path to load.
+func (v configVector) writeFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range v.Files {
@@ -189,7 +189,7 @@ func TestParityConfig(t *testing.T) {
 	}
 	for _, v := range loadVectors[configVector](t, "config") {
 		t.Run(v.Name, func(t *testing.T) {
-			c, err := config.Load(v.write(t))
+			c, err := config.Load(v.writeFiles(t))
 			if v.Name == outOfTreeCase && err == nil {
 				err = c.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 			}
@@ -204,7 +204,7 @@ func TestParityConfig(t *testing.T) {
 			}
 			var want []config.Provider
 			for _, p := range v.Providers {
-				want = append(want, p.provider())
+				want = append(want, p.toProvider())
 			}
 			if diff := cmp.Diff(want, c.Providers, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("providers differ (-kubelet +regcred):\n%s", diff)

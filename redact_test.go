@@ -27,7 +27,7 @@ import (
 // TestResultJSON verifies that the JSON contains everything except passwords.
 func TestResultJSON(t *testing.T) {
 	failing := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
-	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)
+	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.io", "u")}, failing)
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x"}))(t)
 	for i := range res.Attempts {
 		res.Attempts[i].Duration, res.Attempts[i].CachedUntil = 1500*time.Millisecond, time.Time{}
@@ -97,15 +97,15 @@ providers:
 	}
 	c := must.Get(config.Load(file))(t)
 	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.EnvSecret}, InProcess: map[string]plugin.Provider{
-		"p": staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
+		"p": staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: authForUsers("r.example", "u")},
 	}}
 	k := must.Get(New(c, opts))(t)
 	defer k.Close()
 	req := Request{Image: "r.example/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
-		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.PasswordSecret+`"}}`),
+		newPullSecret("kubernetes.io/dockercfg", ".dockercfg", `{"r.example":{"username":"a","password":"`+canary.PasswordSecret+`"}}`),
 	}}
 	res := must.Get(k.Lookup(t.Context(), req))(t)
-	provider, set := &c.Providers[0], AuthSet{Auths: users("r.example", "u")}
+	provider, set := &c.Providers[0], AuthSet{Auths: authForUsers("r.example", "u")}
 	values := map[string]any{
 		"Config": c, "File": c.Files()[0], "pointers to File": []*config.File{c.Files()[0]}, "Files": c.Files(), "Provider": *provider, "EnvVar": provider.Env[0], "pointers to EnvVar": []*config.EnvVar{&provider.Env[0]},
 		"pointers to Provider": []*config.Provider{provider}, "no env": []*config.Provider{{Args: provider.Args}}, "Keyring": k, "Options": opts, "pointers to Options": []*Options{&opts},

@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// refreshes reports whether a lookup that uses the response a starts a refresh, if a expires
+// startsRefresh reports whether a lookup that uses the response a starts a refresh, if a expires
 // after the time left.
-func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *identity) bool {
+func (r *runner) startsRefresh(t *testing.T, a *response, left time.Duration, id *identity) bool {
 	before := a.lastRefresh.Load()
-	r.refreshIfDue(t.Context(), a, lookupKeyOf(t, "r.example/x"), id.key, a.expires.Add(-left))
+	r.refreshIfDue(t.Context(), a, lookupKeyForImage(t, "r.example/x"), id.key, a.expires.Add(-left))
 	return a.lastRefresh.Load() != before
 }
 
@@ -41,9 +41,9 @@ func TestRefreshTime(t *testing.T) {
 		{-minute, minute, 0, identity{}, false},
 		{10 * minute, 60 * minute, 0, identity{key: "alice"}, false},
 	} {
-		r := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: tt.option}, nil)
+		r := newTestRunner(t, &recordingProvider{}, Options{RefreshAhead: tt.option}, nil)
 		r.retired = true // so that no exec starts
-		if got := r.refreshes(t, newTestResponse("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
+		if got := r.startsRefresh(t, newTestResponse("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
 			t.Errorf("RefreshAhead %v, %v of %v left, identity %q: %t, want %t", tt.option, tt.left, tt.life, tt.id.key, got, tt.want)
 		}
 	}
@@ -51,12 +51,12 @@ func TestRefreshTime(t *testing.T) {
 
 // TestRefreshIsJittered verifies that up to a tenth of the time is subtracted at random.
 func TestRefreshIsJittered(t *testing.T) {
-	r := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: 90}, nil)
+	r := newTestRunner(t, &recordingProvider{}, Options{RefreshAhead: 90}, nil)
 	r.retired = true // so that no exec starts
 	often := map[time.Duration]int{}
 	for range 500 {
 		for _, left := range []time.Duration{81, 82, 90, 91} {
-			if r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), left, &identity{}) {
+			if r.startsRefresh(t, newTestResponse("x", time.Now(), time.Hour, true), left, &identity{}) {
 				often[left]++
 			}
 		}
@@ -69,14 +69,14 @@ func TestRefreshIsJittered(t *testing.T) {
 // TestNextRefresh verifies that after a failed refresh, the next refresh starts no earlier than
 // a tenth of RefreshAhead and a second later.
 func TestNextRefresh(t *testing.T) {
-	r, a := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: 10 * time.Minute}, nil), newTestResponse("x", time.Now(), time.Hour, true)
+	r, a := newTestRunner(t, &recordingProvider{}, Options{RefreshAhead: 10 * time.Minute}, nil), newTestResponse("x", time.Now(), time.Hour, true)
 	r.retired = true // so that no exec starts
 	const left, next = 8 * time.Minute, time.Minute + time.Second
 	for _, step := range []struct {
 		left time.Duration
 		want bool
 	}{{left, true}, {left - next + 1, false}, {left - next, true}, {left - 2*next + 1, false}, {left - 2*next, true}} {
-		if got := r.refreshes(t, a, step.left, &identity{}); got != step.want {
+		if got := r.startsRefresh(t, a, step.left, &identity{}); got != step.want {
 			t.Errorf("%v left: %t, want %t", step.left, got, step.want)
 		}
 	}
@@ -86,11 +86,11 @@ func TestNextRefresh(t *testing.T) {
 // the provider was removed.
 func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		r := newTestRunner(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
 		noIdentity := &identity{origin: r.origin}
 		use := func() {
-			r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
+			r.startsRefresh(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
 			synctest.Wait()
 		}
 		use()
@@ -116,15 +116,15 @@ func TestOneRefreshAtATime(t *testing.T) {
 // response, even if Reload has removed the provider in the meantime.
 func TestRemovedProviderServesItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
+		r := newTestRunner(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
 		noIdentity := &identity{origin: r.origin}
-		r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
+		r.startsRefresh(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
 		var got providerOutcome
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			got = r.fetch(t.Context(), lookupKeyOf(t, "r.example/y"), noIdentity)
+			got = r.fetchResponse(t.Context(), lookupKeyForImage(t, "r.example/y"), noIdentity)
 		}()
 		synctest.Wait()
 		r.cancelRefreshes()

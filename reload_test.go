@@ -27,8 +27,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// twoProviders returns a configuration with two providers. Each is for a different registry.
-func twoProviders() *config.Config {
+// twoProvidersConfig returns a configuration with two providers. Each is for a different registry.
+func twoProvidersConfig() *config.Config {
 	entry := func(name, pattern string) config.Provider {
 		return config.Provider{Name: name, MatchImages: []string{pattern}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
 			Env: []config.EnvVar{{Name: testPlugin, Value: plugin.NewSecret("new")}}}
@@ -45,7 +45,7 @@ func newCountingKeyring(t *testing.T, opts Options) (*Keyring, map[string]*atomi
 			execs[e.Provider].Add(1)
 		}
 	}
-	k := must.Get(New(twoProviders(), opts))(t)
+	k := must.Get(New(twoProvidersConfig(), opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k, execs
 }
@@ -53,7 +53,7 @@ func newCountingKeyring(t *testing.T, opts Options) (*Keyring, map[string]*atomi
 // TestReloadUnderLoad does 100,000 lookups in eight goroutines. Meanwhile it reloads valid and
 // invalid configurations.
 func TestReloadUnderLoad(t *testing.T) {
-	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
+	in := map[string]plugin.Provider{"a": responseForImage("a"), "b": responseForImage("b")}
 	k, execs := newCountingKeyring(t, Options{BinDir: "none", InProcess: in})
 	var lookups, changed atomic.Int32
 	stop := make(chan struct{})
@@ -65,7 +65,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				return
 			default:
 			}
-			c := twoProviders()
+			c := twoProvidersConfig()
 			if i%3 == 1 { // b changes in every third configuration
 				c.Providers[1].Args = []plugin.Secret{plugin.NewSecret("--other")}
 			}
@@ -73,7 +73,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				t.Error(err)
 			}
 			changed.Add(1)
-			c = twoProviders()
+			c = twoProvidersConfig()
 			c.Providers[0].APIVersion = "bad"
 			if err := k.Reload(c); err == nil {
 				t.Error("a bad configuration is accepted")
@@ -119,18 +119,18 @@ func TestReload(t *testing.T) {
 		return strings.Join(said, ", ")
 	}
 	reload := func(change func(c *config.Config)) error {
-		c := twoProviders()
+		c := twoProvidersConfig()
 		change(c)
 		return k.Reload(c)
 	}
-	edited := twoProviders() // the caller changes this configuration after Reload
+	edited := twoProvidersConfig() // the caller changes this configuration after Reload
 	for _, step := range []struct {
 		name   string
 		change func() error
 		want   string
 	}{
 		{"cold", func() error { return nil }, "a0 miss , b1 miss "},
-		{"the same", func() error { return k.Reload(twoProviders()) }, "a0 hit , b1 hit "},
+		{"the same", func() error { return k.Reload(twoProvidersConfig()) }, "a0 hit , b1 hit "},
 		{"another order", func() error {
 			return reload(func(c *config.Config) { c.Providers[0], c.Providers[1] = c.Providers[1], c.Providers[0] })
 		}, "a1 hit , b0 hit "},
@@ -151,7 +151,7 @@ func TestReload(t *testing.T) {
 		{"without it, and another", func() error {
 			return reload(func(c *config.Config) { c.Providers[0].Name, c.Providers[0].MatchImages = "c", []string{"c.example"} })
 		}, "b1 miss , c0 miss "},
-		{"back again", func() error { return k.Reload(twoProviders()) }, "a0 miss , b1 hit "},
+		{"back again", func() error { return k.Reload(twoProvidersConfig()) }, "a0 miss , b1 hit "},
 	} {
 		if err := step.change(); err != nil {
 			t.Fatal(step.name, err)
@@ -164,7 +164,7 @@ func TestReload(t *testing.T) {
 	before := execs["a"].Load()
 	for name, c := range map[string]*config.Config{
 		"nil":         nil,
-		"twice":       {Providers: append(twoProviders().Providers, twoProviders().Providers...)},
+		"twice":       {Providers: append(twoProvidersConfig().Providers, twoProvidersConfig().Providers...)},
 		"a bad name":  {Providers: []config.Provider{{Name: "../a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}},
 		"no versions": {Providers: []config.Provider{{Name: "a", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour)}}},
 	} {
@@ -176,7 +176,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	k.Close()
-	if err := k.Reload(twoProviders()); !errors.Is(err, ErrClosed) {
+	if err := k.Reload(twoProvidersConfig()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -196,14 +196,14 @@ func TestReloadBinary(t *testing.T) {
 	copied := filepath.Join(other, "a")
 	must.Do(t, os.WriteFile(copied, self, 0o700))
 	must.Do(t, os.Rename(copied, filepath.Join(dir, "a")))
-	must.Do(t, k.Reload(twoProviders()))
+	must.Do(t, k.Reload(twoProvidersConfig()))
 	look("a.example/x")
 	look("b.example/x")
 	if a, b := execs["a"].Load(), execs["b"].Load(); a != 2 || b != 1 {
 		t.Errorf("%d and %d execs, want 2 of the one that was replaced and 1 of the other", a, b)
 	}
 	must.Do(t, os.Chtimes(filepath.Join(dir, "a"), time.Time{}, time.Now().Add(time.Hour)))
-	must.Do(t, k.Reload(twoProviders()))
+	must.Do(t, k.Reload(twoProvidersConfig()))
 	if look("a.example/x"); execs["a"].Load() != 3 {
 		t.Error("a plugin that was overwritten keeps its cached responses")
 	}
@@ -217,7 +217,7 @@ func TestReloadBinary(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // longer than the resolution of file times
 	f := must.Get(os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0))(t)
 	_, err := f.Write(self[:100])
-	if err := errors.Join(err, f.Close(), os.Chtimes(filepath.Join(dir, "a"), info.ModTime(), info.ModTime()), k.Reload(twoProviders())); err != nil {
+	if err := errors.Join(err, f.Close(), os.Chtimes(filepath.Join(dir, "a"), info.ModTime(), info.ModTime()), k.Reload(twoProvidersConfig())); err != nil {
 		t.Fatal(err)
 	}
 	if look("a.example/x"); execs["a"].Load() != 4 {
@@ -246,7 +246,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 	}
 	look() // runs the temporary executable
 	point(one)
-	must.Do(t, k.Reload(twoProviders()))
+	must.Do(t, k.Reload(twoProvidersConfig()))
 	if look(); execs["a"].Load() != 2 {
 		t.Errorf("%d execs, want 2: the response was the other's", execs["a"].Load())
 	}
@@ -260,7 +260,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 		calls := 0
 		in := plugin.ProviderFunc(func(ctx context.Context, _ *plugin.Request) (*plugin.Response, error) {
 			if calls++; calls == 1 {
-				return &plugin.Response{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Minute), Auth: users("a.example", "u")}, nil
+				return &plugin.Response{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Minute), Auth: authForUsers("a.example", "u")}, nil
 			}
 			running.Add(1)
 			defer running.Add(-1)
@@ -278,7 +278,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 		if running.Load() != 1 {
 			t.Fatal("no refresh was begun")
 		}
-		c := twoProviders()
+		c := twoProvidersConfig()
 		c.Providers = c.Providers[1:]
 		must.Do(t, k.Reload(c))
 		synctest.Wait()
@@ -295,7 +295,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 		hold := make(chan struct{})
 		close(hold)
 		slow := sourceFunc(func() { <-hold })
-		k, execs := newCountingKeyring(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": answerFor("a")}, Sources: []Source{slow}, RefreshAhead: 30 * time.Minute})
+		k, execs := newCountingKeyring(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": responseForImage("a")}, Sources: []Source{slow}, RefreshAhead: 30 * time.Minute})
 		lookup := func() {
 			if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
 				t.Error(err)
@@ -307,7 +307,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(lookup)
 		synctest.Wait()
-		c := twoProviders()
+		c := twoProvidersConfig()
 		c.Providers = c.Providers[1:]
 		must.Do(t, k.Reload(c))
 		close(hold)
@@ -332,10 +332,10 @@ func (f sourceFunc) Auths(context.Context, string) ([]AuthSet, error) {
 // TestOptionsAreCopied verifies that a caller may change the maps and slices in its Options
 // after New.
 func TestOptionsAreCopied(t *testing.T) {
-	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
+	in := map[string]plugin.Provider{"a": responseForImage("a"), "b": responseForImage("b")}
 	k, _ := newCountingKeyring(t, Options{BinDir: "none", InProcess: in})
 	clear(in)
-	c := twoProviders()
+	c := twoProvidersConfig()
 	c.Providers[0].Args = []plugin.Secret{plugin.NewSecret("x")}
 	must.Do(t, k.Reload(c))
 	if _, err := k.Lookup(t.Context(), Request{Image: "a.example/x"}); err != nil {
@@ -349,7 +349,7 @@ func TestReloadDuringALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			time.Sleep(time.Second)
-			return &plugin.Response{CacheKeyType: plugin.CacheGlobal, Auth: users("a.example", "u")}, nil
+			return &plugin.Response{CacheKeyType: plugin.CacheGlobal, Auth: authForUsers("a.example", "u")}, nil
 		})
 		k, _ := newCountingKeyring(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": slow}})
 		done := make(chan error)
@@ -358,7 +358,7 @@ func TestReloadDuringALookup(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(time.Millisecond)
-		c := twoProviders()
+		c := twoProvidersConfig()
 		c.Providers = c.Providers[1:]
 		if err := k.Reload(c); err != nil {
 			t.Error(err)
@@ -377,10 +377,10 @@ func TestReloadDuringALookup(t *testing.T) {
 func TestResultLeavesTheKeyring(t *testing.T) {
 	var kept []any
 	gone := func() []func() bool {
-		in := map[string]plugin.Provider{"a": answerFor("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+		in := map[string]plugin.Provider{"a": responseForImage("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			return nil, errors.New("broken")
 		})}
-		k := must.Get(New(twoProviders(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&misbehaving{}}}))(t)
+		k := must.Get(New(twoProvidersConfig(), Options{InProcess: in, ServiceAccounts: &staticAccounts{}, Sources: []Source{&misbehavingClient{}}}))(t)
 		defer k.Close()
 		for _, image := range []string{"a.example/x", "b.example/x"} {
 			res, err := k.Lookup(t.Context(), Request{Image: image})
@@ -419,12 +419,12 @@ func collectedFunc[T any](p *T) (gone func() bool) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
-	badName, badPattern, noDefault := twoProviders(), twoProviders(), twoProviders()
+	in := map[string]plugin.Provider{"a": responseForImage("a"), "b": responseForImage("b")}
+	badName, badPattern, noDefault := twoProvidersConfig(), twoProvidersConfig(), twoProvidersConfig()
 	badName.Providers[1].Name = "../../../bin/sh"
 	badPattern.Providers[0].MatchImages = []string{"a:b:c"}
 	noDefault.Providers[0].DefaultCacheDuration = nil
-	noFlag := oneProvider(testTokenAttributes(config.CachePerToken))
+	noFlag := oneProviderConfig(testTokenAttributes(config.CachePerToken))
 	noFlag.Providers[0].TokenAttributes.RequireServiceAccount = nil
 	for name, tt := range map[string]struct {
 		c    *config.Config
@@ -436,11 +436,11 @@ func TestNewRefuses(t *testing.T) {
 		"a pattern":              {badPattern, Options{BinDir: "d"}, "keyring: providers[0].matchImages[0]: invalid pattern for the kubelet: the text after the first colon in the host is not a port: \"a:b:c\""},
 		"no duration":            {noDefault, Options{BinDir: "d"}, "keyring: providers[0].defaultCacheDuration: required: "},
 		"no flag":                {noFlag, Options{BinDir: "d"}, "keyring: providers[0].tokenAttributes.requireServiceAccount: "},
-		"no BinDir":              {twoProviders(), Options{}, `keyring: Options.BinDir is required: provider "a" is an executable`},
-		"no BinDir for one":      {twoProviders(), Options{InProcess: map[string]plugin.Provider{"a": answerFor("a")}}, `keyring: Options.BinDir is required: provider "b" is an executable`},
-		"none needed":            {twoProviders(), Options{InProcess: in}, ""},
+		"no BinDir":              {twoProvidersConfig(), Options{}, `keyring: Options.BinDir is required: provider "a" is an executable`},
+		"no BinDir for one":      {twoProvidersConfig(), Options{InProcess: map[string]plugin.Provider{"a": responseForImage("a")}}, `keyring: Options.BinDir is required: provider "b" is an executable`},
+		"none needed":            {twoProvidersConfig(), Options{InProcess: in}, ""},
 		"no provider, no file":   {&config.Config{}, Options{}, ""},
-		"in process, misspelled": {twoProviders(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": answerFor("a")}}, `keyring: Options.InProcess: the configuration has no provider "A"`},
+		"in process, misspelled": {twoProvidersConfig(), Options{BinDir: "d", InProcess: map[string]plugin.Provider{"A": responseForImage("a")}}, `keyring: Options.InProcess: the configuration has no provider "A"`},
 	} {
 		k, err := New(tt.c, tt.opts)
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.HasPrefix(got, tt.want) {
@@ -459,7 +459,7 @@ func TestNewRefuses(t *testing.T) {
 // TestCommandOptions verifies that the options for executables are set in the plugin.Command.
 func TestCommandOptions(t *testing.T) {
 	work := t.TempDir()
-	k, err := New(twoProviders(), Options{BinDir: testBinDir(t, "a", "b"),
+	k, err := New(twoProvidersConfig(), Options{BinDir: testBinDir(t, "a", "b"),
 		Dir: work, Environ: append(testEnviron(), "REGION=here"), MaxOutput: 10, Timeout: time.Minute, Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +472,7 @@ func TestCommandOptions(t *testing.T) {
 	want := plugin.Command{Path: filepath.Join("bin", "a"), Name: "a", APIVersion: plugin.V1, Env: plugin.NewSecrets(testPlugin + "=new"),
 		Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second}
 	h := newKeyringEnv(Options{BinDir: "bin", Dir: work, Environ: []string{"A=B"}, MaxOutput: 10, Timeout: time.Hour, Grace: time.Second})
-	if diff := cmp.Diff(plugin.Provider(want), newProvider(h, &twoProviders().Providers[0], nil)); diff != "" {
+	if diff := cmp.Diff(plugin.Provider(want), newProvider(h, &twoProvidersConfig().Providers[0], nil)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -480,13 +480,13 @@ func TestCommandOptions(t *testing.T) {
 // TestRegistryAgainstPaths verifies that a registry lookup reports a provider as skipped if its
 // pattern has a path.
 func TestRegistryAgainstPaths(t *testing.T) {
-	c := twoProviders()
+	c := twoProvidersConfig()
 	c.Providers[0].MatchImages = []string{"other.example/x", "r.example/team", "r.example/b", "*.example/z"}
 	c.Providers[1].MatchImages = []string{"r.example/team", "r.example"}
 	third := c.Providers[0]
 	third.Name, third.MatchImages = "c", []string{"s.example", "r.example:5000/x"}
 	c.Providers = append(c.Providers, third)
-	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b"), "c": answerFor("c")}
+	in := map[string]plugin.Provider{"a": responseForImage("a"), "b": responseForImage("b"), "c": responseForImage("c")}
 	k := must.Get(New(c, Options{InProcess: in}))(t)
 	defer k.Close()
 	for registry, want := range map[string]string{

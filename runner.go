@@ -115,8 +115,8 @@ func newProvider(e *keyringEnv, p *config.Provider, place func(string, int) stri
 	return c
 }
 
-// exec runs the plugin once. It does not add the response to the cache.
-func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*response, error) {
+// execPlugin runs the plugin once. It does not add the response to the cache.
+func (r *runner) execPlugin(ctx context.Context, key lookupKey, id *identity) (*response, error) {
 	token := id.token
 	if id.needsToken() {
 		ctx, cancel := context.WithTimeout(ctx, r.env.opts.Timeout)

@@ -70,14 +70,14 @@ func soakPlugin(kind, user string) int {
 // shortLived returns a provider whose responses have a short cache duration.
 func shortLived(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-		resp, err := answerFor(user).GetCredentials(ctx, req)
+		resp, err := responseForImage(user).GetCredentials(ctx, req)
 		resp.CacheDuration = new(5 * time.Second)
 		return resp, err
 	})
 }
 
-// soak is a soak test of a keyring.
-type soak struct {
+// soakTest is a soak test of a keyring.
+type soakTest struct {
 	t       *testing.T
 	opts    Options
 	keyring *Keyring
@@ -90,9 +90,9 @@ type soak struct {
 
 var soakKinds = []string{"good", "fails", "garbage", "hangs", "forks"}
 
-// configuration returns the configuration for the n-th reload. Some providers change with each
+// configForReload returns the configuration for the n-th reload. Some providers change with each
 // reload.
-func (s *soak) configuration(n int) *config.Config {
+func (s *soakTest) configForReload(n int) *config.Config {
 	c := &config.Config{}
 	add := func(name, host string, attributes *config.TokenAttributes) *config.Provider {
 		c.Providers = append(c.Providers, config.Provider{
@@ -115,27 +115,27 @@ func (s *soak) configuration(n int) *config.Config {
 	return c
 }
 
-func newSoak(t *testing.T) *soak {
-	s := &soak{t: t, outcomes: map[string]int{}}
+func newSoakTest(t *testing.T) *soakTest {
+	s := &soakTest{t: t, outcomes: map[string]int{}}
 	s.opts = Options{
 		BinDir:  testBinDir(t, soakKinds...),
 		Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
 		Sources:         []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir()})},
-		ServiceAccounts: &accounts{},
+		ServiceAccounts: &staticAccounts{},
 		Observer:        func(Event) { s.events.Add(1) },
 		MaxCacheEntries: 200, RefreshAhead: time.Second,
 		InProcess: map[string]plugin.Provider{
-			"tokens": plugin.ProviderFunc(respond(plugin.CacheImage, 0, "")),
-			"images": plugin.ProviderFunc(respond(plugin.CacheImage, time.Hour, "")),
+			"tokens": plugin.ProviderFunc(newPluginResponder(plugin.CacheImage, 0, "")),
+			"images": plugin.ProviderFunc(newPluginResponder(plugin.CacheImage, time.Hour, "")),
 		},
 	}
-	k := must.Get(New(s.configuration(0), s.opts))(t)
+	k := must.Get(New(s.configForReload(0), s.opts))(t)
 	s.keyring = k
 	return s
 }
 
-// request returns a random request and its kind, which determines the expected result.
-func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
+// randomRequest returns a random request and its kind, which determines the expected result.
+func (s *soakTest) randomRequest(rnd *rand.Rand) (req Request, kind string) {
 	switch n := rnd.IntN(1000); {
 	case n < 870:
 		kind = "good"
@@ -157,9 +157,9 @@ func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	return req, kind
 }
 
-// lookup does one lookup with a random request. It cancels some lookups.
-func (s *soak) lookup(rnd *rand.Rand) {
-	req, kind := s.request(rnd)
+// lookUpRandom does one lookup with a random request. It cancels some lookups.
+func (s *soakTest) lookUpRandom(rnd *rand.Rand) {
+	req, kind := s.randomRequest(rnd)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if rnd.IntN(20) == 0 || kind == "hangs" && rnd.IntN(2) == 0 {
@@ -189,7 +189,7 @@ func (s *soak) lookup(rnd *rand.Rand) {
 
 // run does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
 // closes other keyrings. It returns when all goroutines have ended.
-func (s *soak) run(d time.Duration, seed uint64) {
+func (s *soakTest) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	due := s.lookups.Load() + int64(d.Seconds()*soakRate)
@@ -198,7 +198,7 @@ func (s *soak) run(d time.Duration, seed uint64) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(worker)))
 			for ctx.Err() == nil || s.lookups.Load() < due {
-				s.lookup(rnd)
+				s.lookUpRandom(rnd)
 				time.Sleep(time.Duration(rnd.Int64N(int64(2 * 32 * time.Second / soakRate))))
 			}
 		})
@@ -206,7 +206,7 @@ func (s *soak) run(d time.Duration, seed uint64) {
 	wg.Go(func() {
 		for n := 1; ctx.Err() == nil; n++ {
 			time.Sleep(200 * time.Millisecond)
-			if err := s.keyring.Reload(s.configuration(n)); err != nil {
+			if err := s.keyring.Reload(s.configForReload(n)); err != nil {
 				s.t.Error(err)
 			}
 			s.closeAnother(seed + uint64(n))
@@ -216,8 +216,8 @@ func (s *soak) run(d time.Duration, seed uint64) {
 }
 
 // closeAnother creates a keyring and closes it during lookups.
-func (s *soak) closeAnother(seed uint64) {
-	k, err := New(s.configuration(0), s.opts)
+func (s *soakTest) closeAnother(seed uint64) {
+	k, err := New(s.configForReload(0), s.opts)
 	if err != nil {
 		s.t.Error(err)
 		return
@@ -225,7 +225,7 @@ func (s *soak) closeAnother(seed uint64) {
 	var wg sync.WaitGroup
 	rnd := rand.New(rand.NewPCG(seed, seed))
 	for range 3 {
-		req, _ := s.request(rnd)
+		req, _ := s.randomRequest(rnd)
 		wg.Go(func() { k.Lookup(context.Background(), req) })
 	}
 	time.Sleep(time.Duration(rnd.Int64N(int64(10 * time.Millisecond))))
@@ -243,8 +243,8 @@ func (f resourceUsage) String() string {
 	return fmt.Sprintf("%d descriptors, %d goroutines, heap %.1f MiB, RSS %.1f MiB", f.descriptors, f.goroutines, float64(f.heap)/(1<<20), float64(f.rss)/(1<<20))
 }
 
-// exceeds returns the names of the resources of which f uses too much, compared with g.
-func (f resourceUsage) exceeds(g resourceUsage) []string {
+// exceededResources returns the names of the resources of which f uses too much, compared with g.
+func (f resourceUsage) exceededResources(g resourceUsage) []string {
 	var in []string
 	note := func(what string, over bool) {
 		if over {
@@ -296,7 +296,7 @@ func TestSoak(t *testing.T) {
 	}
 	first := min(*soakDuration/10, time.Minute)
 	before := stableResourceUsage()
-	s := newSoak(t)
+	s := newSoakTest(t)
 	s.run(first, 1)
 	early := stableResourceUsage()
 	s.run(*soakDuration-first, 2)
@@ -311,7 +311,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("after %6v: %v", first, early)
 	t.Logf("after %6v: %v", *soakDuration, late)
 	t.Logf("closed:       %v", after)
-	if in := late.exceeds(early); in != nil {
+	if in := late.exceededResources(early); in != nil {
 		t.Errorf("it grew in %q", in)
 	}
 	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the runtime's network poller keeps one descriptor

@@ -32,40 +32,40 @@ type randomProvider struct {
 	running int
 }
 
-func (s *randomProvider) pick(n int) int {
+func (s *randomProvider) randomInt(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rnd.IntN(n)
 }
 
-func (s *randomProvider) count(delta int) {
+func (s *randomProvider) addActive(delta int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running += delta
 }
 
 func (s *randomProvider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	s.count(1)
-	defer s.count(-1)
+	s.addActive(1)
+	defer s.addActive(-1)
 	select {
-	case <-time.After(time.Duration(1+s.pick(1000)) * maxRunTime / 1000):
+	case <-time.After(time.Duration(1+s.randomInt(1000)) * maxRunTime / 1000):
 	case <-ctx.Done():
 		time.Sleep(maxRunTime / 10) // as long as a plugin may take to exit
 		return nil, ctx.Err()
 	}
-	if s.pick(5) == 0 {
+	if s.randomInt(5) == 0 {
 		return nil, fmt.Errorf("failed for <%s> of <%s>", req.Image, podUIDOf(req.ServiceAccountToken))
 	}
 	registry, _, _ := strings.Cut(req.Image, "/")
 	resp := &plugin.Response{
-		CacheKeyType:  []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal}[s.pick(3)],
-		CacheDuration: new([]time.Duration{-time.Hour, 0, maxRunTime / 2, time.Hour}[s.pick(4)]),
+		CacheKeyType:  []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal}[s.randomInt(3)],
+		CacheDuration: new([]time.Duration{-time.Hour, 0, maxRunTime / 2, time.Hour}[s.randomInt(4)]),
 		Auth:          map[string]plugin.AuthConfig{},
 	}
 	to := issuedFor{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, account: req.ServiceAccountAnnotations["example.com/role"]}
 	to.pod = podUIDOf(req.ServiceAccountToken)
-	for range s.pick(3) {
-		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
+	for range s.randomInt(3) {
+		key := []string{registry, req.Image, "*.example", "other.example"}[s.randomInt(4)]
 		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.PasswordSecret)}
 	}
 	return resp, nil
@@ -84,9 +84,9 @@ func (g issuedFor) String() string {
 	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.account, g.pod)
 }
 
-// check returns an error if req must not get the credential c, which was issued for g. c may
+// checkMayUse returns an error if req must not get the credential c, which was issued for g. c may
 // come from a cache entry that was valid at begin.
-func (g issuedFor) check(c Credential, req Request, perPod bool, begin time.Time) error {
+func (g issuedFor) checkMayUse(c Credential, req Request, perPod bool, begin time.Time) error {
 	asked := req.Image + req.Registry
 	registry, _, _ := strings.Cut(asked, "/")
 	gaveTo, _, _ := strings.Cut(g.image, "/")
@@ -126,7 +126,7 @@ func TestCoalesceStorm(t *testing.T) {
 // lookup may use it. synctest checks that no goroutine is left.
 func runStressTest(t *testing.T, rnd *rand.Rand) {
 	s := &randomProvider{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
-	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
+	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &staticAccounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
 	var attributes *config.TokenAttributes
 	switch rnd.IntN(4) {
 	case 0:
@@ -136,7 +136,7 @@ func runStressTest(t *testing.T, rnd *rand.Rand) {
 	case 2:
 		opts.RefreshAhead, opts.Backoff = maxRunTime/4, 2*maxRunTime
 	}
-	k := must.Get(New(oneProvider(attributes), opts))(t)
+	k := must.Get(New(oneProviderConfig(attributes), opts))(t)
 	k.compiled.Load().runners[0].provider = s // call s directly, so that Close waits until s returns
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
@@ -174,7 +174,7 @@ func runStressTest(t *testing.T, rnd *rand.Rand) {
 // canceled. It also verifies that the end of that exec does not unregister the next exec.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		k.compiled.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -244,7 +244,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *randomProvider, req Request, patien
 		var g issuedFor
 		must.Get(fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod))(t)
 		perPod := k.compiled.Load().runners[0].tokenAttributes != nil && k.compiled.Load().runners[0].tokenAttributes.CacheType == config.CachePerToken
-		if err := g.check(c, req, perPod, begin); err != nil {
+		if err := g.checkMayUse(c, req, perPod, begin); err != nil {
 			t.Errorf("%s for %+v got a credential of %v: %v", asked, req.Pod, g, err)
 		}
 	}
@@ -261,7 +261,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *randomProvider, req Request, patien
 			t.Errorf("%s: somebody else's failure: %v", asked, a.Err)
 		}
 	}
-	if len(res.Credentials) > 0 && s.pick(10) == 0 {
+	if len(res.Credentials) > 0 && s.randomInt(10) == 0 {
 		k.Invalidate(res.Credentials[0])
 	}
 }

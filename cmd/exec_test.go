@@ -24,7 +24,7 @@ func newMachine(t *testing.T) (dir, home string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("what is run is a script of sh")
 	}
-	dir, home = build(t), t.TempDir()
+	dir, home = buildProgramsDir(t), t.TempDir()
 	secret := filepath.Join(home, "password")
 	config := `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "static-credential-provider",
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": ["registry.example", "docker.io", "*.pattern.example"], "defaultCacheDuration": "1m",
@@ -47,7 +47,7 @@ func TestExecFindsHelper(t *testing.T) {
 	dir, home := newMachine(t)
 	t.Setenv("REGCRED_CONFIG", "")
 	t.Setenv("REGCRED_BIN_DIR", "")
-	cmd := exec.Command(program(dir, "regcred"), "exec", "--config", "c.json", "--bin-dir", dir, "--",
+	cmd := exec.Command(programPath(dir, "regcred"), "exec", "--config", "c.json", "--bin-dir", dir, "--",
 		"sh", "-c", "cd /; printf registry.example | docker-credential-regcred get")
 	cmd.Dir = home
 	out, err := cmd.CombinedOutput()
@@ -61,7 +61,7 @@ func TestExecFindsHelper(t *testing.T) {
 // go-containerregistry's keychain.
 func TestHelperInstalled(t *testing.T) {
 	dir, _ := newMachine(t)
-	regcred := program(dir, "regcred")
+	regcred := programPath(dir, "regcred")
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	for _, step := range []struct {
 		args []string
@@ -71,7 +71,7 @@ func TestHelperInstalled(t *testing.T) {
 		{[]string{"helper", "install", "--all-hosts"}, map[string]string{"registry.example": "node", "index.docker.io": "node", "a.pattern.example": "node", "other.example": ""}},
 		{[]string{"helper", "uninstall"}, map[string]string{"registry.example": "", "index.docker.io": ""}},
 	} {
-		output(t, regcred, step.args...)
+		commandOutput(t, regcred, step.args...)
 		for host, want := range step.user {
 			registry := must.Get(name.NewRegistry(host))(t)
 			auth, err := authn.DefaultKeychain.Resolve(registry)

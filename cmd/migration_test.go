@@ -36,9 +36,9 @@ func TestMigrationCommands(t *testing.T) {
 		t.Skip("the commands are those of a Unix shell")
 	}
 	text := must.Get(os.ReadFile(migrationDoc))(t)
-	sh := newShell(t)
+	sh := newDocShell(t)
 	got := consoleBlock.ReplaceAllStringFunc(string(text), func(block string) string {
-		return "```console\n" + sh.replay(consoleBlock.FindStringSubmatch(block)[1]) + "```"
+		return "```console\n" + sh.replayBlock(consoleBlock.FindStringSubmatch(block)[1]) + "```"
 	})
 	if sh.runs < 10 {
 		t.Errorf("%d commands were run: has the form of the document changed?", sh.runs)
@@ -57,43 +57,43 @@ func maskDurations(s string) string {
 	return regexp.MustCompile(`\b[0-9.]+ (µs|ms|s)\b`).ReplaceAllString(s, "SPAN")
 }
 
-// shell runs commands in a directory.
-type shell struct {
+// docShell runs commands in a directory.
+type docShell struct {
 	t       *testing.T
 	dir     string
 	environ []string
 	runs    int
 }
 
-func newShell(t *testing.T) *shell {
-	programs := build(t)
+func newDocShell(t *testing.T) *docShell {
+	programs := buildProgramsDir(t)
 	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
 	dir := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
-	plugin := program(programs, "ecr-credential-provider")
+	plugin := programPath(programs, "ecr-credential-provider")
 	for _, name := range []string{"ecr-creds", "ecr-credential-provider"} {
 		must.Do(t, os.Symlink(plugin, filepath.Join(dir, "bin", name)))
 	}
 	environ := append(cloud.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"), "TZ=UTC", "TMPDIR="+t.TempDir())
-	return &shell{t: t, dir: dir, environ: environ}
+	return &docShell{t: t, dir: dir, environ: environ}
 }
 
-// replay runs the commands of a block and returns the block with the new output.
-func (sh *shell) replay(block string) string {
+// replayBlock runs the commands of a block and returns the block with the new output.
+func (sh *docShell) replayBlock(block string) string {
 	var out strings.Builder
 	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
 		command, shown, _ := strings.Cut(part, "\n")
 		if name, ok := strings.CutPrefix(command, "cat "); ok {
-			sh.write(name, shown)
+			sh.writeFile(name, shown)
 		}
 		out.WriteString("$ " + command + "\n" + sh.run(command))
 	}
 	return out.String()
 }
 
-// write writes a file if it does not exist.
-func (sh *shell) write(name, text string) {
+// writeFile writes a file if it does not exist.
+func (sh *docShell) writeFile(name, text string) {
 	path := filepath.Join(sh.dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return
@@ -102,7 +102,7 @@ func (sh *shell) write(name, text string) {
 }
 
 // run returns a command's output. The last line is the exit status if it is not 0.
-func (sh *shell) run(command string) string {
+func (sh *docShell) run(command string) string {
 	sh.t.Helper()
 	sh.runs++
 	cmd := exec.Command("sh", "-c", command)

@@ -31,12 +31,12 @@ func TestOldProtocol(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
 	}
-	bin := build(t)
-	for _, p := range pulls {
+	bin := buildProgramsDir(t)
+	for _, p := range pullCases {
 		t.Run(p.plugin, func(t *testing.T) {
 			w := newTestEnv(t, p.host, p.user)
 			p.prepare(t, w)
-			testBothProtocols(t, w, program(bin, p.plugin))
+			testBothProtocols(t, w, programPath(bin, p.plugin))
 		})
 	}
 	t.Run("example", func(t *testing.T) { testProposalExample(t, bin) })
@@ -86,12 +86,12 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	if kept := *want.CacheDuration - *got.CacheDuration; kept < 0 || kept > time.Minute {
 		t.Errorf("the old response may be kept for %v, today's for %v", *got.CacheDuration, *want.CacheDuration)
 	}
-	testArgument(t, cmd, image)
+	programArgument(t, cmd, image)
 }
 
-// testArgument checks that the current protocol ignores the argument get-credentials, and that the
+// programArgument checks that the current protocol ignores the argument get-credentials, and that the
 // old protocol requires it.
-func testArgument(t *testing.T, cmd plugin.Command, image string) {
+func programArgument(t *testing.T, cmd plugin.Command, image string) {
 	given := cmd
 	given.Args = append(plugin.NewSecrets("get-credentials"), cmd.Args...)
 	if _, err := given.GetCredentials(t.Context(), &plugin.Request{Image: image}); err != nil {
@@ -124,7 +124,7 @@ providers:
     region: us-west-2
 `
 
-const currentExample = `kind: CredentialProviderConfig
+const currentProtocolExample = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
 - name: ecr-creds
@@ -143,9 +143,9 @@ func testProposalExample(t *testing.T, bin string) {
 	prepareAWS(t, w)
 	plugins := filepath.Join(w.dir, "plugins")
 	must.Do(t, os.Mkdir(plugins, 0o755))
-	must.Do(t, os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")))
-	for name, config := range map[string]string{"the document's": proposalExample, "today's": currentExample} {
-		cmd := exec.Command(program(bin, "regcred"), "--config", w.file(t, "config.yaml", config), "--bin-dir", plugins,
+	must.Do(t, os.Symlink(programPath(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")))
+	for name, config := range map[string]string{"the document's": proposalExample, "today's": currentProtocolExample} {
+		cmd := exec.Command(programPath(bin, "regcred"), "--config", w.writeFile(t, "config.yaml", config), "--bin-dir", plugins,
 			"get", "--no-node-config", "-o", "docker-config", w.host+"/my-image")
 		cmd.Env = slices.Concat(w.net.Environ(), w.env, []string{"HOME=" + w.dir})
 		var stdout, stderr bytes.Buffer

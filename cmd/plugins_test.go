@@ -47,25 +47,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs builds every program as in a release. It runs once for all tests, because linking takes
+// buildReleasePrograms builds every program as in a release. It runs once for all tests, because linking takes
 // seconds.
-var programs = sync.OnceValues(func() (out []byte, err error) {
+var buildReleasePrograms = sync.OnceValues(func() (out []byte, err error) {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", buildDir+string(filepath.Separator), "./...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return cmd.CombinedOutput()
 })
 
-// build returns the directory of the built programs.
-func build(t *testing.T) string {
+// buildProgramsDir returns the directory of the built programs.
+func buildProgramsDir(t *testing.T) string {
 	t.Helper()
-	if out, err := programs(); err != nil {
+	if out, err := buildReleasePrograms(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return buildDir
 }
 
-// program returns the path of a program.
-func program(dir, name string) string {
+// programPath returns the path of a program.
+func programPath(dir, name string) string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
@@ -73,33 +73,33 @@ func program(dir, name string) string {
 }
 
 func TestPrograms(t *testing.T) {
-	dir := build(t)
+	dir := buildProgramsDir(t)
 	entries := must.Get(os.ReadDir(dir))(t)
 	if got, want := len(entries), len(pluginPages)+len(nonPluginPrograms); got != want {
 		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, nonPluginPrograms)
 	}
-	helper := program(dir, "docker-credential-regcred")
-	if got, want := output(t, helper, "--version"), "docker-credential-regcred v9.8.7\n"; got != want {
+	helper := programPath(dir, "docker-credential-regcred")
+	if got, want := commandOutput(t, helper, "--version"), "docker-credential-regcred v9.8.7\n"; got != want {
 		t.Errorf("--version: got %q, want %q", got, want)
 	}
 	testStatic(t, helper)
-	testStatic(t, program(dir, "regcred-credential-provider"))
+	testStatic(t, programPath(dir, "regcred-credential-provider"))
 	if info, err := os.Stat(helper); err != nil || info.Size() > 8e6 {
 		t.Errorf("%s has more than 8 MB, or none: %v", helper, err)
 	}
 	for name, document := range pluginPages {
 		t.Run(name, func(t *testing.T) {
-			path := program(dir, name)
-			if got, want := output(t, path, "--version"), name+" v9.8.7\n"; got != want {
+			path := programPath(dir, name)
+			if got, want := commandOutput(t, path, "--version"), name+" v9.8.7\n"; got != want {
 				t.Errorf("--version: got %q, want %q", got, want)
 			}
-			testHelp(t, output(t, path, "--help"), filepath.Join("..", "docs", "plugins", document))
+			testHelp(t, commandOutput(t, path, "--help"), filepath.Join("..", "docs", "plugins", document))
 			testStatic(t, path)
 		})
 	}
 }
 
-func output(t *testing.T, path string, args ...string) string {
+func commandOutput(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(path, args...).Output()
 	if err != nil {

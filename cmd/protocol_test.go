@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// closedAddr is an address without a listener.
-const closedAddr = "127.0.0.1:1"
+// unusedAddr is an address without a listener.
+const unusedAddr = "127.0.0.1:1"
 
 // offlineEnviron returns the environment of a node without reachable servers. metadata is the
 // address of all metadata servers.
@@ -32,13 +32,13 @@ func offlineEnviron(home, metadata string) []string {
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "SystemRoot=" + os.Getenv("SystemRoot"),
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://" + metadata, "GCE_METADATA_HOST=" + metadata,
 		"AZURE_POD_IDENTITY_AUTHORITY_HOST=http://" + metadata,
-		"HTTP_PROXY=http://" + closedAddr, "HTTPS_PROXY=http://" + closedAddr, "NO_PROXY=",
+		"HTTP_PROXY=http://" + unusedAddr, "HTTPS_PROXY=http://" + unusedAddr, "NO_PROXY=",
 	}
 }
 
-// invocations returns, for each plugin, its arguments and an image for which the plugin must call a
+// pluginInvocations returns, for each plugin, its arguments and an image for which the plugin must call a
 // server. The image is empty if the plugin calls no server.
-func invocations(t *testing.T) map[string]struct {
+func pluginInvocations(t *testing.T) map[string]struct {
 	args  []string
 	image string
 } {
@@ -64,7 +64,7 @@ func invocations(t *testing.T) map[string]struct {
 
 // TestProtocol runs every plugin as a kubelet does, and verifies its errors.
 func TestProtocol(t *testing.T) {
-	bin := build(t)
+	bin := buildProgramsDir(t)
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
 	t.Run("nobody there", func(t *testing.T) { testUnreachableServers(t, bin) })
 	t.Run("terminated", func(t *testing.T) { testTerminated(t, bin) })
@@ -73,7 +73,7 @@ func TestProtocol(t *testing.T) {
 // testBadRequests checks that each plugin rejects an invalid request with a one-line error and an
 // empty standard output. The plugin must not call a server.
 func testBadRequests(t *testing.T, bin string) {
-	programs := invocations(t)
+	programs := pluginInvocations(t)
 	if len(programs) != len(pluginPages) {
 		t.Fatalf("%d programs, want %d", len(programs), len(pluginPages))
 	}
@@ -99,8 +99,8 @@ func testBadRequests(t *testing.T, bin string) {
 	} {
 		for called, how := range programs {
 			t.Run(called+" "+name, func(t *testing.T) {
-				cmd := exec.Command(program(bin, called), how.args...)
-				cmd.Env = offlineEnviron(t.TempDir(), closedAddr)
+				cmd := exec.Command(programPath(bin, called), how.args...)
+				cmd.Env = offlineEnviron(t.TempDir(), unusedAddr)
 				checkFails(t, cmd, stdin)
 			})
 		}
@@ -110,13 +110,13 @@ func testBadRequests(t *testing.T, bin string) {
 // testUnreachableServers checks each plugin's error if no server is reachable. The error must be one line,
 // without the usage text and without repetition.
 func testUnreachableServers(t *testing.T, bin string) {
-	for called, how := range invocations(t) {
+	for called, how := range pluginInvocations(t) {
 		if how.image == "" {
 			continue
 		}
 		t.Run(called, func(t *testing.T) {
-			cmd := exec.Command(program(bin, called), how.args...)
-			cmd.Env = offlineEnviron(t.TempDir(), closedAddr)
+			cmd := exec.Command(programPath(bin, called), how.args...)
+			cmd.Env = offlineEnviron(t.TempDir(), unusedAddr)
 			stderr := checkFails(t, cmd, `{"apiVersion":"`+plugin.V1+`","kind":"`+protocol.KindRequest+`","image":"`+how.image+`"}`)
 			if strings.Count(stderr, "connection refused") != 1 || strings.Contains(stderr, "Usage") {
 				t.Errorf("got %q", stderr)
@@ -131,7 +131,7 @@ func testTerminated(t *testing.T, bin string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
 	}
-	for called, how := range invocations(t) {
+	for called, how := range pluginInvocations(t) {
 		if how.image == "" {
 			continue
 		}
@@ -144,7 +144,7 @@ func testTerminated(t *testing.T, bin string) {
 			}))
 			defer server.Close()
 			defer server.CloseClientConnections()
-			cmd := exec.Command(program(bin, called), how.args...)
+			cmd := exec.Command(programPath(bin, called), how.args...)
 			cmd.Env = offlineEnviron(t.TempDir(), server.Listener.Addr().String())
 			cmd.Stdin = strings.NewReader(`{"apiVersion":"` + plugin.V1 + `","kind":"` + protocol.KindRequest + `","image":"` + how.image + `"}`)
 			var stdout, stderr bytes.Buffer

@@ -36,9 +36,9 @@ type testEnv struct {
 	token     string   // service account token; "" = none
 }
 
-// pulls lists the plugins, each with its registry, its user name, and a function that prepares its
+// pullCases lists the plugins, each with its registry, its user name, and a function that prepares its
 // cloud and flags.
-var pulls = []struct {
+var pullCases = []struct {
 	plugin, host, user string
 	prepare            func(*testing.T, *testEnv)
 }{
@@ -56,8 +56,8 @@ func TestPull(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
 	}
-	dir := build(t)
-	for _, p := range pulls {
+	dir := buildProgramsDir(t)
+	for _, p := range pullCases {
 		t.Run(p.plugin, func(t *testing.T) {
 			net := must.Get(testcloud.NewFakeNetwork())(t)
 			defer net.Close()
@@ -79,7 +79,7 @@ func TestPull(t *testing.T) {
 			digest := must.Get(registry.Push("team/app", "v1", testregistry.Image{}))(t)
 			net.Handle(p.host, registry)
 			p.prepare(t, w)
-			w.pull(t, dir, p.plugin, digest, registry)
+			w.checkPull(t, dir, p.plugin, digest, registry)
 			if strays := net.UnknownHosts(); len(strays) > 0 {
 				t.Errorf("another host was called: %q", strays)
 			}
@@ -87,18 +87,18 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// pull runs regcred and checks the result.
-func (w *testEnv) pull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
+// checkPull runs regcred and checks the result.
+func (w *testEnv) checkPull(t *testing.T, bin, plugin, digest string, registry *testregistry.Server) {
 	t.Helper()
 	out := filepath.Join(w.dir, "layout")
 	args := []string{
-		"--config", w.config(t, plugin), "--bin-dir", bin,
+		"--config", w.writeConfig(t, plugin), "--bin-dir", bin,
 		"pull", "--no-node-config", "--layout", out, w.host + "/team/app:v1",
 	}
 	if w.token != "" {
-		args = append(args, "--service-account-token-file", w.file(t, "token", w.token))
+		args = append(args, "--service-account-token-file", w.writeFile(t, "token", w.token))
 	}
-	cmd := exec.Command(program(bin, "regcred"), args...)
+	cmd := exec.Command(programPath(bin, "regcred"), args...)
 	cmd.Env = append(w.net.Environ(), "HOME="+w.dir)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -114,13 +114,13 @@ func (w *testEnv) pull(t *testing.T, bin, plugin, digest string, registry *testr
 	if _, err := os.Stat(filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))); err != nil {
 		t.Error(err)
 	}
-	if users := usersOf(registry); !slices.Contains(users, w.user) {
+	if users := responseUsers(registry); !slices.Contains(users, w.user) {
 		t.Errorf("the registry was called by %q, not by %q", users, w.user)
 	}
 }
 
-// usersOf returns the users that requested manifests from a registry.
-func usersOf(registry *testregistry.Server) (users []string) {
+// responseUsers returns the users that requested manifests from a registry.
+func responseUsers(registry *testregistry.Server) (users []string) {
 	for _, r := range registry.Requests() {
 		if strings.Contains(r.Path, "/manifests/") {
 			users = append(users, r.User)
@@ -129,8 +129,8 @@ func usersOf(registry *testregistry.Server) (users []string) {
 	return users
 }
 
-// config writes the configuration for one provider.
-func (w *testEnv) config(t *testing.T, plugin string) string {
+// writeConfig writes the configuration for one provider.
+func (w *testEnv) writeConfig(t *testing.T, plugin string) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: kubelet.config.k8s.io/v1
@@ -141,15 +141,15 @@ providers:
     matchImages: [%q]
     defaultCacheDuration: 1m
 %s`, plugin, w.host, w.entry)
-	list(&b, "args", w.args, func(arg string) string { return fmt.Sprintf("%q", arg) })
-	list(&b, "env", w.env, func(entry string) string {
+	writeList(&b, "args", w.args, func(arg string) string { return fmt.Sprintf("%q", arg) })
+	writeList(&b, "env", w.env, func(entry string) string {
 		name, value, _ := strings.Cut(entry, "=")
 		return fmt.Sprintf("{name: %q, value: %q}", name, value)
 	})
-	return w.file(t, "config.yaml", b.String())
+	return w.writeFile(t, "config.yaml", b.String())
 }
 
-func list(b *strings.Builder, field string, values []string, write func(string) string) {
+func writeList(b *strings.Builder, field string, values []string, write func(string) string) {
 	if len(values) == 0 {
 		return
 	}
@@ -159,8 +159,8 @@ func list(b *strings.Builder, field string, values []string, write func(string) 
 	}
 }
 
-// file writes a file and returns its path.
-func (w *testEnv) file(t *testing.T, name, content string) string {
+// writeFile writes a file and returns its path.
+func (w *testEnv) writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
 	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
@@ -189,16 +189,16 @@ func prepareAzure(t *testing.T, w *testEnv) {
 	cloud.AddHosts(w.net)
 	w.net.Handle(w.host, cloud)
 	w.env = cloud.Environ()
-	w.args = []string{w.file(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}
+	w.args = []string{w.writeFile(t, "azure.json", `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)}
 }
 
 func prepareDockerConfig(t *testing.T, w *testEnv) {
 	content := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, w.host, w.user, password)
-	w.args = []string{"--config", w.file(t, "config.json", content)}
+	w.args = []string{"--config", w.writeFile(t, "config.json", content)}
 }
 
 func prepareStatic(t *testing.T, w *testEnv) {
-	w.args = []string{"--host", w.host, "--username", w.user, "--password-file", w.file(t, "password", password+"\n")}
+	w.args = []string{"--host", w.host, "--username", w.user, "--password-file", w.writeFile(t, "password", password+"\n")}
 }
 
 func prepareToken(_ *testing.T, w *testEnv) {

@@ -57,7 +57,7 @@ func newReleaseCheckout(t *testing.T) string {
 		files["cmd/"+name+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { println(version) }\n"
 	}
 	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "deploy/chart/*.yaml", "deploy/charts/*/*.yaml", "deploy/manifests/*.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
-		copyReal(t, files, pattern)
+		copyRealProgram(t, files, pattern)
 	}
 	dir := t.TempDir()
 	for name, text := range files {
@@ -69,12 +69,12 @@ func newReleaseCheckout(t *testing.T) string {
 		}
 		must.Do(t, os.WriteFile(path, []byte(text), mode))
 	}
-	bash(t, dir, "git init -q && git add -A && git -c user.name=a -c user.email=a@example.test commit -qm begin")
+	runBash(t, dir, "git init -q && git add -A && git -c user.name=a -c user.email=a@example.test commit -qm begin")
 	return dir
 }
 
-// copyReal adds this repository's files that match a pattern, except tests, to files.
-func copyReal(t *testing.T, files map[string]string, pattern string) {
+// copyRealProgram adds this repository's files that match a pattern, except tests, to files.
+func copyRealProgram(t *testing.T, files map[string]string, pattern string) {
 	t.Helper()
 	paths, err := filepath.Glob("../" + pattern)
 	if err != nil || len(paths) == 0 {
@@ -89,7 +89,7 @@ func copyReal(t *testing.T, files map[string]string, pattern string) {
 	}
 }
 
-func bash(t *testing.T, dir, script string) {
+func runBash(t *testing.T, dir, script string) {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = dir
@@ -103,20 +103,20 @@ func bash(t *testing.T, dir, script string) {
 func TestReleaseIsReproducible(t *testing.T) {
 	dir := newReleaseCheckout(t)
 	other := filepath.Join(t.TempDir(), "a longer name")
-	bash(t, dir, "git clone -q . '"+other+"'")
-	bash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
+	runBash(t, dir, "git clone -q . '"+other+"'")
+	runBash(t, dir, "export GOENV=off; umask 022; LC_ALL=C ./release.sh v1.2.3 dist linux/amd64 windows/amd64")
 	begin := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	must.Do(t, os.Chtimes(filepath.Join(other, "LICENSE"), begin, begin))
-	bash(t, other, `git tag v1.2.3; umask 077
+	runBash(t, other, `git tag v1.2.3; umask 077
 		printf 'GOFLAGS=-buildvcs=true\nGOEXPERIMENT=nogreenteagc\n' >../goenv
 		export GOENV=$PWD/../goenv LC_ALL=C.UTF-8 TZ=Asia/Tokyo GZIP=-1 TAR_OPTIONS=--owner=7 ZIPOPT=-0 GOAMD64=v3 TMPDIR=$PWD/../tmp; mkdir "$TMPDIR"
 		./release.sh v1.2.3 deep/dist linux/amd64 windows/amd64`)
-	bash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 8")
-	bash(t, dir, `cd dist && tar -xzf *_linux_amd64.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
+	runBash(t, dir, "cmp dist/SHA256SUMS '"+other+"/deep/dist/SHA256SUMS' && cd dist && sha256sum -c SHA256SUMS && test $(wc -l <SHA256SUMS) = 8")
+	runBash(t, dir, `cd dist && tar -xzf *_linux_amd64.tar.gz && cd *_linux_amd64 && test "$(stat -c %a deploy deploy/a deploy/a/b deploy/kubectl/script | tr '\n' ' ')" = '755 755 644 755 ' &&
 		test -x regcred && ! zip -sf ../*_windows_*.zip | grep deploy`)
-	bash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
+	runBash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
 		test "$(cat index.html)" = v1.2.3`)
-	bash(t, dir, `cd dist && tar -xzf regcred-chart_1.2.3.tgz && cd regcred && grep -qx 'version: 1.2.3' Chart.yaml && grep -qx 'appVersion: v1.2.3' Chart.yaml &&
+	runBash(t, dir, `cd dist && tar -xzf regcred-chart_1.2.3.tgz && cd regcred && grep -qx 'version: 1.2.3' Chart.yaml && grep -qx 'appVersion: v1.2.3' Chart.yaml &&
 		test -s values.yaml && test -s LICENSE && grep -q 'regcred:v1.2.3"$' ../*_linux_amd64/deploy/manifests/regcred.yaml && ! grep -r 'v0[.]0[.]0' . ../*_linux_amd64/deploy`)
 	checkKrew(t, filepath.Join(dir, "dist"))
 	checkImage(t, filepath.Join(dir, "dist"))
@@ -166,11 +166,11 @@ func checkKrew(t *testing.T, dist string) {
 		if err != nil {
 			t.Error(err)
 		}
-		if got := sum(archive); got != p.SHA256 || !strings.HasSuffix(p.URI, "/v1.2.3/"+path.Base(p.URI)) {
+		if got := sha256Sum(archive); got != p.SHA256 || !strings.HasSuffix(p.URI, "/v1.2.3/"+path.Base(p.URI)) {
 			t.Errorf("%s has the sum %s, and the manifest says %s", p.URI, got, p.SHA256)
 		}
 		for _, f := range p.Files {
-			if list := contents(t, filepath.Join(dist, path.Base(p.URI))); !strings.Contains(list, f.From+"\n") {
+			if list := archiveContents(t, filepath.Join(dist, path.Base(p.URI))); !strings.Contains(list, f.From+"\n") {
 				t.Errorf("%s has no %s:\n%s", p.URI, f.From, list)
 			}
 		}
@@ -181,7 +181,7 @@ func checkKrew(t *testing.T, dist string) {
 // inputs are published with it.
 func checkImage(t *testing.T, dist string) {
 	t.Helper()
-	bash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
+	runBash(t, dist, "mkdir ../layout && tar -xf regcred-image_1.2.3.tar -C ../layout")
 	top := must.Get(layout.ImageIndexFromPath(filepath.Join(dist, "../layout")))(t)
 	indexes, err := partial.FindIndexes(top, func(v1.Descriptor) bool { return true })
 	if err != nil || len(indexes) != 1 {
@@ -198,7 +198,7 @@ func checkImage(t *testing.T, dist string) {
 	for i, image := range images {
 		config := must.Get(image.ConfigFile())(t)
 		name := "regcred_1.2.3_linux_" + config.Architecture
-		bash(t, dist, "mkdir -p ../archives && tar -xzf "+name+".tar.gz -C ../archives")
+		runBash(t, dist, "mkdir -p ../archives && tar -xzf "+name+".tar.gz -C ../archives")
 		if err := validate.Image(image); err != nil {
 			t.Error(err)
 		}
@@ -210,13 +210,13 @@ func checkImage(t *testing.T, dist string) {
 			t.Fatalf("%d layers, %v", len(layers), err)
 		}
 		file := must.Get(os.ReadFile(filepath.Join(dist, name+".cdx.json")))(t)
-		if digest, err := layers[0].Digest(); err != nil || digest.Hex != sum(file) {
+		if digest, err := layers[0].Digest(); err != nil || digest.Hex != sha256Sum(file) {
 			t.Errorf("%s.cdx.json is not what is beside the image, %s (%v)", name, digest, err)
 		}
 	}
 }
 
-func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
+func sha256Sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // archivedChecksums returns the checksums of the files in an unpacked archive that are also in the
 // image.
@@ -226,7 +226,7 @@ func archivedChecksums(t *testing.T, dir string) map[string]string {
 	for _, name := range append(slices.Clone(releasedPrograms), "LICENSE") {
 		content := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if name != "docker-credential-regcred" {
-			files[name] = sum(content)
+			files[name] = sha256Sum(content)
 		}
 	}
 	return files
@@ -250,12 +250,12 @@ func imageChecksums(t *testing.T, image v1.Image) map[string]string {
 			continue
 		}
 		data := must.Get(io.ReadAll(r))(t)
-		files[path.Base(h.Name)] = sum(data)
+		files[path.Base(h.Name)] = sha256Sum(data)
 	}
 }
 
-// contents lists the files in an archive, one per line.
-func contents(t *testing.T, archive string) string {
+// archiveContents lists the files in an archive, one per line.
+func archiveContents(t *testing.T, archive string) string {
 	t.Helper()
 	command := []string{"tar", "-tzf", archive}
 	if strings.HasSuffix(archive, ".zip") {

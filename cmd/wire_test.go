@@ -33,7 +33,7 @@ var wireDir = filepath.Join("..", "internal", "testcloud", "testdata", "wire")
 type node struct {
 	t   *testing.T
 	net *testcloud.FakeNetwork
-	tap *tap
+	tap *exchangeRecorder
 
 	dir     string
 	environ []string
@@ -41,46 +41,46 @@ type node struct {
 	req     plugin.Request
 }
 
-// conversations lists the exchanges of each plugin with its cloud, in order. The request for ACR's
+// recordedConversations lists the exchanges of each plugin with its cloud, in order. The request for ACR's
 // challenge is sent concurrently with the token request. It is listed after the token request.
-var conversations = []struct {
+var recordedConversations = []struct {
 	name, plugin, image string
 	prepare             func(*node)
 	want                []string
 }{
-	{"the instance's role", "ecr-credential-provider", privateImage, onAWS,
+	{"the instance's role", "ecr-credential-provider", privateImage, setUpAWS,
 		[]string{"aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
-	{"the container's role, for ECR Public", "ecr-credential-provider", "public.ecr.aws/team/app", inContainer,
+	{"the container's role, for ECR Public", "ecr-credential-provider", "public.ecr.aws/team/app", setUpContainerCredentials,
 		[]string{"aws-container-credentials", "aws-ecr-public-authorization"}},
-	{"the instance's region", "ecr-credential-provider", "registry.example/team/app", inRegion,
+	{"the instance's region", "ecr-credential-provider", "registry.example/team/app", setUpRegion,
 		[]string{"aws-imds-token", "aws-imds-region", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
-	{"a pod's role", "ecr-credential-provider", privateImage, asRole,
+	{"a pod's role", "ecr-credential-provider", privateImage, withAssumedRole,
 		[]string{"aws-sts-web-identity", "aws-ecr-authorization-as-role"}},
 	{"a role of the registry's account", "ecr-credential-provider", privateImage, withRole,
 		[]string{"aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-sts-role", "aws-ecr-authorization-as-role"}},
 
-	{"the node's token", "auth-provider-gcp", "gcr.io/project/app", onGoogle("get-credentials"),
+	{"the node's token", "auth-provider-gcp", "gcr.io/project/app", setUpGoogle("get-credentials"),
 		[]string{"google-metadata-token"}},
-	{"a docker config", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--authFlow=dockercfg"),
+	{"a docker config", "auth-provider-gcp", "gcr.io/project/app", setUpGoogle("--authFlow=dockercfg"),
 		[]string{"google-metadata-dockercfg"}},
-	{"a pod of GKE", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--project-id=project",
+	{"a pod of GKE", "auth-provider-gcp", "gcr.io/project/app", setUpGoogle("--project-id=project",
 		"--identity-provider=https://container.googleapis.com/v1/projects/project/locations/l/clusters/c"),
 		[]string{"google-sts"}},
-	{"a pod that impersonates", "auth-provider-gcp", "gcr.io/project/app", onGoogle("--impersonate",
+	{"a pod that impersonates", "auth-provider-gcp", "gcr.io/project/app", setUpGoogle("--impersonate",
 		"--sts-audience=//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"),
 		[]string{"google-sts-audience", "google-impersonation"}},
 
-	{"the node's identity", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"useManagedIdentityExtension": true`),
+	{"the node's identity", "acr-credential-provider", "team.azurecr.io/app", setUpAzure(`"useManagedIdentityExtension": true`),
 		[]string{"azure-imds-token", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"the node's identity on App Service", "acr-credential-provider", "team.azurecr.io/app", onAppService,
+	{"the node's identity on App Service", "acr-credential-provider", "team.azurecr.io/app", setUpAppService,
 		[]string{"azure-app-service-token", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"the node's secret", "acr-credential-provider", "team.azurecr.io/app", onAzure(`"aadClientId": "node-client", "aadClientSecret": "` + canary.PasswordSecret + `"`),
+	{"the node's secret", "acr-credential-provider", "team.azurecr.io/app", setUpAzure(`"aadClientId": "node-client", "aadClientSecret": "` + canary.PasswordSecret + `"`),
 		[]string{"azure-entra-client-secret", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"a pod's identity", "acr-credential-provider", "team.azurecr.io/app", asIdentity,
+	{"a pod's identity", "acr-credential-provider", "team.azurecr.io/app", withServiceAccountIdentity,
 		[]string{"azure-entra-client-assertion", "azure-acr-challenge", "azure-acr-exchange-of-pod"}},
 	{"a pod's bound identity", "acr-credential-provider", "team.azurecr.io/app", withIdentityBinding,
 		[]string{"azure-identity-binding", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"a cloud of one's own, another's image", "acr-credential-provider", "team.azurecr.other.example/app", inCustomCloud,
+	{"a cloud of one's own, another's image", "acr-credential-provider", "team.azurecr.other.example/app", setUpCustomCloud,
 		[]string{"azure-resource-manager"}},
 }
 
@@ -92,13 +92,13 @@ func TestWire(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
 	}
-	bin, seen := build(t), map[string]bool{}
-	for _, c := range conversations {
+	bin, seen := buildProgramsDir(t), map[string]bool{}
+	for _, c := range recordedConversations {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode(t)
 			n.req.Image = c.image
 			c.prepare(n)
-			samples := n.run(program(bin, c.plugin))
+			samples := n.run(programPath(bin, c.plugin))
 			if len(samples) != len(c.want) {
 				t.Fatalf("got %d exchanges, want %d:\n%s", len(samples), len(c.want), strings.Join(samples, "\n"))
 			}
@@ -147,8 +147,8 @@ func newNode(t *testing.T) *node {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.TokenSecret})
-	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
-	n.tap.mask(token, "SERVICE-ACCOUNT-TOKEN")
+	n := &node{t: t, net: net, tap: &exchangeRecorder{}, dir: t.TempDir()}
+	n.tap.maskSecret(token, "SERVICE-ACCOUNT-TOKEN")
 	n.req.ServiceAccountToken = plugin.NewSecret(token)
 	return n
 }
@@ -168,7 +168,7 @@ func (n *node) run(path string) []string {
 	if strays := n.net.UnknownHosts(); len(strays) > 0 {
 		n.t.Errorf("another host was called: %q", strays)
 	}
-	samples := n.tap.samples()
+	samples := n.tap.recordedSamples()
 	if len(samples) > 1 && strings.HasPrefix(samples[0], "GET https://team.azurecr.io/v2/") {
 		samples[0], samples[1] = samples[1], samples[0]
 	}
@@ -178,15 +178,15 @@ func (n *node) run(path string) []string {
 	return samples
 }
 
-// local returns the address of a handler on the node or on its link-local network. The samples
+// localAddress returns the address of a handler on the node or on its link-local network. The samples
 // contain name instead of the address.
-func (n *node) local(name string, h http.Handler) string {
-	server := httptest.NewServer(n.tap.wrap(name, h))
+func (n *node) localAddress(name string, h http.Handler) string {
+	server := httptest.NewServer(n.tap.recordHandler(name, h))
 	n.t.Cleanup(server.Close)
 	return server.URL
 }
 
-func (n *node) file(name, text string) string {
+func (n *node) writeFile(name, text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.dir, name)
 	must.Do(n.t, os.WriteFile(path, []byte(text), 0o600))
@@ -197,59 +197,59 @@ func (n *node) file(name, text string) string {
 // tokenAttributes.
 func (n *node) removeToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
-func onAWS(n *node) {
+func setUpAWS(n *node) {
 	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) {
 		s.Password = canary.PasswordSecret
-		n.tap.mask(s.SecretKey, "SECRET-KEY")
-		n.tap.mask(s.SessionToken, "SESSION-TOKEN")
-		n.tap.mask(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.PasswordSecret)), "BASE64-OF-AWS:PASSWORD")
-		n.tap.mask("metadata-session", "METADATA-TOKEN")
+		n.tap.maskSecret(s.SecretKey, "SECRET-KEY")
+		n.tap.maskSecret(s.SessionToken, "SESSION-TOKEN")
+		n.tap.maskSecret(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.PasswordSecret)), "BASE64-OF-AWS:PASSWORD")
+		n.tap.maskSecret("metadata-session", "METADATA-TOKEN")
 	})
-	n.net.Handle("*.amazonaws.com", n.tap.wrap("", cloud))
+	n.net.Handle("*.amazonaws.com", n.tap.recordHandler("", cloud))
 	n.environ = append(append(cloud.Environ(), n.net.Environ()...),
-		"AWS_EC2_METADATA_SERVICE_ENDPOINT="+n.local("169.254.169.254", cloud))
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT="+n.localAddress("169.254.169.254", cloud))
 	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
 		n.environ = append(n.environ, "AWS_ENDPOINT_URL"+service+"=")
 	}
 	n.removeToken()
 }
 
-// inContainer sets up a pod on EKS or a task on ECS.
-func inContainer(n *node) {
-	onAWS(n)
+// setUpContainerCredentials sets up a pod on EKS or a task on ECS.
+func setUpContainerCredentials(n *node) {
+	setUpAWS(n)
 	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
-	n.tap.mask(canary.TokenSecret, "CONTAINER-TOKEN")
+	n.tap.maskSecret(canary.TokenSecret, "CONTAINER-TOKEN")
 	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.TokenSecret,
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.local("169.254.170.2", cloud)+"/v2/credentials")
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.localAddress("169.254.170.2", cloud)+"/v2/credentials")
 }
 
-func inRegion(n *node) {
-	onAWS(n)
+func setUpRegion(n *node) {
+	setUpAWS(n)
 	n.args = []string{"--allow-host=registry.example"}
 }
 
 // withRole sets up a node that assumes a role in the registry's account.
 func withRole(n *node) {
-	onAWS(n)
+	setUpAWS(n)
 	n.args = []string{"--role=111122223333=arn:aws:iam::111122223333:role/pull", "--external-id=111122223333=customer-7"}
 }
 
-// asRole sets up a pod that assumes a role, on a node in a different region than the registry.
-func asRole(n *node) {
+// withAssumedRole sets up a pod that assumes a role, on a node in a different region than the registry.
+func withAssumedRole(n *node) {
 	token := n.req.ServiceAccountToken
-	onAWS(n)
+	setUpAWS(n)
 	n.req.ServiceAccountToken = token
 	n.req.ServiceAccountAnnotations = map[string]string{"eks.amazonaws.com/ecr-role-arn": "arn:aws:iam::111122223333:role/pull"}
 	n.environ = append(n.environ, "AWS_REGION=us-west-2")
 }
 
-// onGoogle returns a function that sets up a node in a fake Google cloud. args are the plugin's
+// setUpGoogle returns a function that sets up a node in a fake Google cloud. args are the plugin's
 // arguments.
-func onGoogle(args ...string) func(*node) {
+func setUpGoogle(args ...string) func(*node) {
 	return func(n *node) {
 		cloud := must.Get(testcloud.NewGoogle(n.net))(n.t)
 		n.t.Cleanup(cloud.Close)
@@ -257,14 +257,14 @@ func onGoogle(args ...string) func(*node) {
 			s.Token, s.FederatedToken, s.ImpersonatedToken = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"
 			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.PasswordSecret + `"}}`
 		})
-		n.tap.mask(canary.TokenSecret+"-node", "NODE-TOKEN")
-		n.tap.mask(canary.TokenSecret+"-federated", "FEDERATED-TOKEN")
-		n.tap.mask(canary.TokenSecret+"-account", "ACCESS-TOKEN")
-		n.tap.mask(canary.PasswordSecret, "PASSWORD")
+		n.tap.maskSecret(canary.TokenSecret+"-node", "NODE-TOKEN")
+		n.tap.maskSecret(canary.TokenSecret+"-federated", "FEDERATED-TOKEN")
+		n.tap.maskSecret(canary.TokenSecret+"-account", "ACCESS-TOKEN")
+		n.tap.maskSecret(canary.PasswordSecret, "PASSWORD")
 		for _, host := range []string{"sts.googleapis.com", "iamcredentials.googleapis.com"} {
-			n.net.Handle(host, n.tap.wrap("", cloud))
+			n.net.Handle(host, n.tap.recordHandler("", cloud))
 		}
-		metadata := n.local("169.254.169.254", cloud)
+		metadata := n.localAddress("169.254.169.254", cloud)
 		n.environ = append(cloud.Environ(), "GCE_METADATA_HOST="+strings.TrimPrefix(metadata, "http://"))
 		n.args = args
 		n.req.ServiceAccountAnnotations = map[string]string{
@@ -273,45 +273,45 @@ func onGoogle(args ...string) func(*node) {
 	}
 }
 
-// onAzure returns a function that sets up a node with this azure.json.
-func onAzure(config string) func(*node) {
+// setUpAzure returns a function that sets up a node with this azure.json.
+func setUpAzure(config string) func(*node) {
 	return func(n *node) {
-		n.azure(config)
+		n.startAzure(config)
 		n.removeToken()
 	}
 }
 
-// azure sets up a fake Azure and a node in it.
-func (n *node) azure(config string) *testcloud.Azure {
+// startAzure sets up a fake Azure and a node in it.
+func (n *node) startAzure(config string) *testcloud.Azure {
 	cloud := testcloud.NewAzure()
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AzureState) {
 		s.RefreshToken = canary.TokenSecret + "-refresh"
 		s.Metadata = `[{"name":"Own","resourceManager":"https://management.own.example","authentication":{"loginEndpoint":"https://login.own.example/",` +
 			`"audiences":["https://management.own.example"]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
-		n.tap.mask(s.AccessToken, "ACCESS-TOKEN")
-		n.tap.mask(s.RefreshToken, "REFRESH-TOKEN")
-		n.tap.mask(s.IdentityHeader, "IDENTITY-HEADER")
+		n.tap.maskSecret(s.AccessToken, "ACCESS-TOKEN")
+		n.tap.maskSecret(s.RefreshToken, "REFRESH-TOKEN")
+		n.tap.maskSecret(s.IdentityHeader, "IDENTITY-HEADER")
 	})
-	n.tap.mask(canary.PasswordSecret, "CLIENT-SECRET")
-	n.tap.mask(canary.TokenSecret, "MESSAGE") // a message for users, which the plugin does not print
+	n.tap.maskSecret(canary.PasswordSecret, "CLIENT-SECRET")
+	n.tap.maskSecret(canary.TokenSecret, "MESSAGE") // a message for users, which the plugin does not print
 	for _, host := range []string{"*.azurecr.io", "login.microsoftonline.com", "management.own.example"} {
-		n.net.Handle(host, n.tap.wrap("", cloud))
+		n.net.Handle(host, n.tap.recordHandler("", cloud))
 	}
-	n.environ = append(append(cloud.Environ(), n.net.Environ()...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+n.local("169.254.169.254", cloud))
-	n.args = []string{n.file("azure.json", `{"tenantId": "node-tenant", `+config+`}`)}
+	n.environ = append(append(cloud.Environ(), n.net.Environ()...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+n.localAddress("169.254.169.254", cloud))
+	n.args = []string{n.writeFile("azure.json", `{"tenantId": "node-tenant", `+config+`}`)}
 	return cloud
 }
 
-func onAppService(n *node) {
-	cloud := n.azure(`"useManagedIdentityExtension": true, "userAssignedIdentityID": "node-client"`)
+func setUpAppService(n *node) {
+	cloud := n.startAzure(`"useManagedIdentityExtension": true, "userAssignedIdentityID": "node-client"`)
 	n.removeToken()
 	n.environ = append(n.environ, cloud.AppServiceEnviron()...)
-	n.environ = append(n.environ, "IDENTITY_ENDPOINT="+n.local("127.0.0.1", cloud)+"/appservice/token")
+	n.environ = append(n.environ, "IDENTITY_ENDPOINT="+n.localAddress("127.0.0.1", cloud)+"/appservice/token")
 }
 
-func asIdentity(n *node) {
-	n.azure(`"useManagedIdentityExtension": true`)
+func withServiceAccountIdentity(n *node) {
+	n.startAzure(`"useManagedIdentityExtension": true`)
 	n.req.ServiceAccountAnnotations = map[string]string{
 		"kubernetes.azure.com/acr-client-id": "pod-client", "kubernetes.azure.com/acr-tenant-id": "pod-tenant",
 	}
@@ -319,16 +319,16 @@ func asIdentity(n *node) {
 
 // withIdentityBinding sets up a pod on AKS with an identity binding.
 func withIdentityBinding(n *node) {
-	cloud := n.azure(`"useManagedIdentityExtension": true`)
-	server := httptest.NewTLSServer(n.tap.wrap("example.com", cloud))
+	cloud := n.startAzure(`"useManagedIdentityExtension": true`)
+	server := httptest.NewTLSServer(n.tap.recordHandler("example.com", cloud))
 	n.t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	n.args = append(n.args, "--ib-sni-name=example.com", "--ib-apiserver-ip="+server.Listener.Addr().String(),
-		"--ib-ca-file="+n.file("ca.crt", string(ca)), "--ib-default-client-id=pod-client")
+		"--ib-ca-file="+n.writeFile("ca.crt", string(ca)), "--ib-default-client-id=pod-client")
 }
 
-func inCustomCloud(n *node) {
-	n.azure(`"useManagedIdentityExtension": true, "resourceManagerEndpoint": "https://management.own.example/"`)
+func setUpCustomCloud(n *node) {
+	n.startAzure(`"useManagedIdentityExtension": true, "resourceManagerEndpoint": "https://management.own.example/"`)
 	n.args = append(n.args, "--other-hosts=empty")
 	n.removeToken()
 }

@@ -19,22 +19,22 @@ import (
 	"sync"
 )
 
-// tap records the messages between plugins and servers in the format of the wire
+// exchangeRecorder records the messages between plugins and servers in the format of the wire
 // samples. Placeholders replace secrets, random values and times.
-type tap struct {
+type exchangeRecorder struct {
 	mu        sync.Mutex
 	exchanges []string
 	secrets   [][2]string // value and placeholder
 }
 
-// mask replaces a secret with a placeholder.
-func (p *tap) mask(secret, placeholder string) {
+// maskSecret replaces a secret with a placeholder.
+func (p *exchangeRecorder) maskSecret(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }
 
-// wrap returns a handler that calls next and records the exchange. If name is not empty, name
+// recordHandler returns a handler that calls next and records the exchange. If name is not empty, name
 // replaces the host in the record.
-func (p *tap) wrap(name string, next http.Handler) http.Handler {
+func (p *exchangeRecorder) recordHandler(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -42,7 +42,7 @@ func (p *tap) wrap(name string, next http.Handler) http.Handler {
 		next.ServeHTTP(answer, r)
 
 		p.mu.Lock()
-		p.exchanges = append(p.exchanges, request(r, cmp.Or(name, r.Host), body)+"\n"+response(answer))
+		p.exchanges = append(p.exchanges, formatRequest(r, cmp.Or(name, r.Host), body)+"\n"+formatResponse(answer))
 		p.mu.Unlock()
 
 		maps.Copy(w.Header(), answer.Header())
@@ -51,8 +51,8 @@ func (p *tap) wrap(name string, next http.Handler) http.Handler {
 	})
 }
 
-// samples returns the recorded exchanges, with placeholders for variable text.
-func (p *tap) samples() []string {
+// recordedSamples returns the recorded exchanges, with placeholders for variable text.
+func (p *exchangeRecorder) recordedSamples() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// Longest first, because some secrets are prefixes of others.
@@ -85,8 +85,8 @@ var variablePatterns = []struct {
 	{regexp.MustCompile(`(Invocation-Id: )[0-9a-f-]{36}\n`), "$1{UUID}\n"},
 }
 
-// request formats a request. Forms are decoded, with one field per line.
-func request(r *http.Request, host string, body []byte) string {
+// formatRequest formats a request. Forms are decoded, with one field per line.
+func formatRequest(r *http.Request, host string, body []byte) string {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
@@ -106,8 +106,8 @@ func request(r *http.Request, host string, body []byte) string {
 	return b.String()
 }
 
-// response formats a response.
-func response(answer *httptest.ResponseRecorder) string {
+// formatResponse formats a response.
+func formatResponse(answer *httptest.ResponseRecorder) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s\n", answer.Code, http.StatusText(answer.Code))
 	writeHeader(&b, answer.Header(), "Content-Length", "Date", "X-Content-Type-Options")

@@ -98,7 +98,7 @@ func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 func (c *Config) finishLoad(errs []error) (*Config, error) {
 	var duplicates fieldErrors
 	c.reportDuplicateNames(&duplicates)
-	if err := errors.Join(append(errs, duplicates.join())...); err != nil {
+	if err := errors.Join(append(errs, duplicates.joinSorted())...); err != nil {
 		return nil, err
 	}
 	return c, nil

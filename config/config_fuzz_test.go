@@ -27,7 +27,7 @@ func configSeeds(t testing.TB) []string {
 	}
 	secret := "  args: [--token, " + canary.ArgSecret + "]\n  env:\n  - name: A\n    value: " + canary.EnvSecret + "\n"
 	for _, brk := range []string{"", "  foo: 1\n", "  args: {}\n", "\tx\n", "  name: [\n", "  env: *x\n"} {
-		seeds = append(seeds, testConfig+secret+brk, testHead+"providers:\n-"+secret[1:]+brk)
+		seeds = append(seeds, testConfig+secret+brk, testHeader+"providers:\n-"+secret[1:]+brk)
 	}
 	for _, args := range []string{"{token: %s}", "[{name: token, value: %s}]", "{a=%s: x}", "{%s: 1}", "[{%s: x}]", "[%s]", "{name: a, value: %s}", "{a: {b: %s}}", "[{name: a, value: [%s]}]", "{a: *%s}"} {
 		seeds = append(seeds, outOfTreeHeader+"providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: "+strings.ReplaceAll(args, "%s", canary.EnvSecret)+"\n")
@@ -74,7 +74,7 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 // checkErrors fails the test if an error contains a secret. It ignores a secret that also
 // occurs in another field, because the fuzzer may copy secrets there.
 func checkErrors(t *testing.T, err error) {
-	for _, e := range flatten(err) {
+	for _, e := range flattenErrors(err) {
 		fe, ok := e.(*FieldError)
 		if !ok {
 			t.Fatalf("%T is not a *FieldError", e)

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	testHead     = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
+	testHeader     = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
 	testProvider = `- name: ecr
   matchImages: ["*.example.com"]
   defaultCacheDuration: 12h
   apiVersion: credentialprovider.kubelet.k8s.io/v1
 `
-	testConfig = testHead + "providers:\n" + testProvider
+	testConfig = testHeader + "providers:\n" + testProvider
 	testJSON   = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[` +
 		`{"name":"ecr","matchImages":["*.example.com"],"defaultCacheDuration":"12h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
 )
@@ -49,9 +49,9 @@ func errorLines(t testing.TB, dir string, err error) []string {
 		return nil
 	}
 	canary.AssertAbsent(t, "error", err.Error())
-	canary.AssertAbsent(t, "error, in Go syntax", fmt.Sprintf("%#v", flatten(err)))
+	canary.AssertAbsent(t, "error, in Go syntax", fmt.Sprintf("%#v", flattenErrors(err)))
 	var lines []string
-	for _, e := range flatten(err) {
+	for _, e := range flattenErrors(err) {
 		if _, ok := e.(*FieldError); !ok {
 			t.Errorf("%T is not a *FieldError", e)
 		}
@@ -60,15 +60,15 @@ func errorLines(t testing.TB, dir string, err error) []string {
 	return lines
 }
 
-// flatten returns the errors that were joined with errors.Join.
-func flatten(err error) []error {
+// flattenErrors returns the errors that were joined with errors.Join.
+func flattenErrors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
+		all = append(all, flattenErrors(e)...)
 	}
 	return all
 }
@@ -97,7 +97,7 @@ func TestLoad(t *testing.T) {
 			RequiredServiceAccountAnnotationKeys: []string{"a/b"}, OptionalServiceAccountAnnotationKeys: []string{"c"},
 		},
 	}}
-	got := must.Get(Load(writeFile(t, "config", testHead+"providers:\n"+all)))(t)
+	got := must.Get(Load(writeFile(t, "config", testHeader+"providers:\n"+all)))(t)
 	if !cmp.Equal(want, got.Providers) {
 		t.Error("the providers are not those in the file") // a diff would print secrets
 	}
@@ -117,8 +117,8 @@ func TestLoadAccepts(t *testing.T) {
 		"BOM":                  "\ufeff" + testConfig,
 		"second document":      testConfig + "---\nkind: Other\n",
 		"broken second":        testConfig + "---\n{ [ :\n",
-		"anchors":              testHead + "providers:\n- &a\n  name: &n ecr\n  matchImages: [\"*.example.com\"]\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
-		"merge":                testHead + "providers:\n- <<: {name: ecr, defaultCacheDuration: 12h}\n  matchImages: [\"*.example.com\"]\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
+		"anchors":              testHeader + "providers:\n- &a\n  name: &n ecr\n  matchImages: [\"*.example.com\"]\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
+		"merge":                testHeader + "providers:\n- <<: {name: ecr, defaultCacheDuration: 12h}\n  matchImages: [\"*.example.com\"]\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
 		"null where it may be": testConfig + "  args: null\n  env:\n  tokenAttributes: ~\n",
 	} {
 		c, err := Load(writeFile(t, "config.yaml", content))
@@ -185,7 +185,7 @@ func TestLoadRejects(t *testing.T) {
 		{"string for boolean", testConfig + "  tokenAttributes: {requireServiceAccount: \"true\"}\n", []string{`f:8:44: providers[0].tokenAttributes.requireServiceAccount: is a string, but must be a boolean: "true"`}},
 		{"text for list", replace(`["*.example.com"]`, "a.example"), []string{`f:5:16: providers[0].matchImages: is a string, but must be a list: put a dash before each item: "a.example"`}},
 		{"list for text", replace("ecr", "[ecr]"), []string{"f:4:9: providers[0].name: is a list, but must be a string"}},
-		{"providers not a list", testHead + "providers: {name: x}\n", []string{"f:3:12: providers: is a mapping, but must be a list: put a dash before its first field"}},
+		{"providers not a list", testHeader + "providers: {name: x}\n", []string{"f:3:12: providers: is a mapping, but must be a list: put a dash before its first field"}},
 		{"number for duration", replace("12h", "12"), []string{`f:6:25: providers[0].defaultCacheDuration: is a number, but must be a duration in quotes, such as "12h", "10m" or "0s": "12"`}},
 		{"day for duration", replace("12h", "1d"), []string{`f:6:25: providers[0].defaultCacheDuration: invalid duration: use a number with a unit, such as "12h", "10m" or "0s": "1d"`}},
 		{"duplicate field", testConfig + "  name: other\n", []string{"f:8:3: providers[0].name: a field is set twice: remove one of them"}},
@@ -212,8 +212,8 @@ func TestLoadRejects(t *testing.T) {
 		// it.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
-		{"through an alias", testHead + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
+		{"column in bytes", testHeader + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
+		{"through an alias", testHeader + "providers:\n- name: a\n  tokenAttributes: &t {cachetype: x}\n- name: b\n  tokenAttributes: *t\n", []string{
 			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`,
 			"f:5:24: providers[0].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
 			"f:5:24: providers[1].tokenAttributes.cachetype: unknown field: did you mean cacheType? (case matters)",
@@ -234,7 +234,7 @@ func TestLoadRejects(t *testing.T) {
 		{"alias of a secret name", testConfig + "  args: [*" + canary.ArgSecret + "]\n", []string{"f:8:10: not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"}},
 		{"secret key of a mapping key", testConfig + "  env: {{" + canary.EnvSecret + ": 1}: 2}\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
 		{"secret behind a missing quote", replace("name: ecr", "name: \"ecr") + "  env: [{name: A, value: " + canary.EnvSecret + "}]\n  foo: \"x\"\n", []string{"f:5:3: not valid YAML: the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
+		{"secret run into a name", testHeader + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  foo: 1\n", []string{"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:4:3: providers[0].matchImages: missing: at least one pattern is required", `f:4:3: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, `f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`, "f:7:3: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
 		{"secret in broken JSON", `{"env":[{"value":"` + canary.EnvSecret + `"`, []string{"f:1:34: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 	}
 	for _, tt := range tests {
@@ -253,21 +253,21 @@ func TestLoadRejects(t *testing.T) {
 
 // TestLoadHostile verifies the limits that protect Load against malicious files.
 func TestLoadHostile(t *testing.T) {
-	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<16) }
+	deep := func(s string) string { return testHeader + "providers:\n" + strings.Repeat(s, 1<<16) }
 	bomb := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9)+fmt.Sprintf("*%c", c-1))
 	}
 	tests := []struct{ name, content, want string }{
 		{"50 MB", testConfig + strings.Repeat("# comment comment comment comment comment comment\n", 1e6), "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?)"},
-		{"a million providers", testHead + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?)"},
+		{"a million providers", testHeader + "providers: [" + strings.Repeat("{},", 1e6) + "]", "f: with this file the configuration has more than 16 MiB, or more than 131072 line ends and separators (, [ { - : ?)"},
 		{"deep YAML list", deep("["), "f:4:1: not valid YAML: missing colon after a field name; check the indentation and the quotes"},
 		{"deep YAML block", deep("- "), "f:4:1: not valid YAML: nested too deeply"},
 		{"deep JSON", `{"providers":` + strings.Repeat("[", 1<<16), "f:1:10013: not valid JSON: nested too deeply"},
 		{"bomb of aliases", bomb, "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"},
 		{"long value, many aliases", "a: &a " + strings.Repeat("z", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n", "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"},
 		{"alias of itself", testConfig + "  args: &a [*a]\n", "f: not valid YAML: an alias refers to itself"},
-		{"merge of itself", testHead + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias refers to itself"},
+		{"merge of itself", testHeader + "providers:\n- &a\n  <<: *a\n", "f: not valid YAML: an alias refers to itself"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestLoadHostile(t *testing.T) {
 }
 
 func TestLoadManyProblems(t *testing.T) {
-	path := writeFile(t, "f", testHead+"providers:\n"+strings.Repeat("- foo: 1\n", 1000))
+	path := writeFile(t, "f", testHeader+"providers:\n"+strings.Repeat("- foo: 1\n", 1000))
 	_, err := Load(path)
 	got := errorLines(t, filepath.Dir(path), err)
 	if len(got) != maxFieldErrors+1 || !strings.Contains(strings.Join(got, "\n"), "too many problems") {
@@ -423,7 +423,7 @@ func TestFindingPaths(t *testing.T) {
 	makeDir(t, dir, map[string]string{
 		"a.yaml": testConfig,
 	})
-	content := testHead + "providers:\n- name: b\n  matchImages: &m\n  - x.example\n  - \"*.example\"\n- <<: {matchImages: *m}\n  name: c\n"
+	content := testHeader + "providers:\n- name: b\n  matchImages: &m\n  - x.example\n  - \"*.example\"\n- <<: {matchImages: *m}\n  name: c\n"
 	must.Do(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte(content), 0o600))
 	c := must.Get(Load(dir))(t)
 	for _, tt := range []struct {
@@ -450,7 +450,7 @@ func TestFindingPaths(t *testing.T) {
 
 func BenchmarkLoadValidate(b *testing.B) {
 	var s strings.Builder
-	s.WriteString(testHead + "providers:\n")
+	s.WriteString(testHeader + "providers:\n")
 	for i := range 1000 {
 		fmt.Fprintf(&s, `- name: provider-%d
   matchImages:

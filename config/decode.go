@@ -104,7 +104,7 @@ func decodeFile(src *sourceFile, more partsValidator) (decodedFile, error) {
 			return d, nil
 		}
 	}
-	return decodedFile{}, src.diagnose(doc, meta, newShape(reflect.TypeOf(format)), cause, more)
+	return decodedFile{}, src.diagnoseDocument(doc, meta, newShape(reflect.TypeOf(format)), cause, more)
 }
 
 // fileFormat returns the format for a kind and version. If they are unknown, it returns the v1

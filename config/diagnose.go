@@ -27,9 +27,9 @@ type diagnosis struct {
 // partsValidator adds validation errors to a diagnosis: see [diagnosis.validateDecodableParts].
 type partsValidator func(d *diagnosis, value any, want *shape)
 
-// diagnose returns all errors of a document. cause is the decoder's error for the kind
+// diagnoseDocument returns all errors of a document. cause is the decoder's error for the kind
 // and version, if any; its text is not used.
-func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more partsValidator) error {
+func (s *sourceFile) diagnoseDocument(doc []byte, meta typeMeta, want *shape, cause error, more partsValidator) error {
 	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
 		return s.jsonError(offset, cause)
 	}
@@ -47,7 +47,7 @@ func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause erro
 	if len(d.errors.errs) == 0 {
 		d.errors.add(&FieldError{File: s.name, Msg: "is not valid for its kind and version"})
 	}
-	return d.errors.join()
+	return d.errors.joinSorted()
 }
 
 func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more partsValidator) {
@@ -94,7 +94,7 @@ func (d *diagnosis) checkValue(v any, want *shape, at fieldPath) {
 	case []any:
 		if want.elem != nil {
 			for i, e := range v {
-				d.checkValue(e, want.elem, at.with(i))
+				d.checkValue(e, want.elem, at.append(i))
 			}
 			return
 		}
@@ -119,7 +119,7 @@ func (d *diagnosis) checkObject(v map[string]any, want *shape, at fieldPath) {
 			return
 		}
 		if field, key := want.findField(name); field != nil {
-			d.checkValue(v[name], field, at.with(key))
+			d.checkValue(v[name], field, at.append(key))
 			continue
 		}
 		d.reportUnknownField(name, want, at)
@@ -189,7 +189,7 @@ func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	default:
 		key, msg = hiddenName(name), "has an unknown field"+known
 	}
-	d.errors.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
+	d.errors.add(d.src.keyPosition(at.append(key)).newFieldError("", msg))
 }
 
 // findDuplicates reports fields that are set twice: in the same mapping, or in a mapping and in
@@ -201,7 +201,7 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, child := range n.Content {
-			d.findDuplicates(child, want.itemShape(), at.with(i))
+			d.findDuplicates(child, want.itemShape(), at.append(i))
 		}
 	case yaml.MappingNode:
 		seen := map[string]bool{}
@@ -212,10 +212,10 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 			}
 			field, name := want.findField(key.Value)
 			if seen[key.Value] {
-				d.reportDuplicate(key, at.with(name), "a field is set twice: remove one of them")
+				d.reportDuplicate(key, at.append(name), "a field is set twice: remove one of them")
 			}
 			seen[key.Value] = true
-			d.findDuplicates(value, field, at.with(name))
+			d.findDuplicates(value, field, at.append(name))
 		}
 		for key, m := range mergedMappings(n) {
 			for i := 0; i+1 < len(m.Content) && !d.errors.isFull(); i += 2 {

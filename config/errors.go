@@ -55,8 +55,8 @@ func (l *fieldErrors) add(err *FieldError) {
 	}
 }
 
-// join joins the errors, sorted by file and line. It returns nil if none exist.
-func (l *fieldErrors) join() error {
+// joinSorted joins the errors, sorted by file and line. It returns nil if none exist.
+func (l *fieldErrors) joinSorted() error {
 	slices.SortStableFunc(l.errs, func(a, b *FieldError) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

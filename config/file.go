@@ -49,11 +49,11 @@ func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	case len(rest) == 0:
 		return f.source.valuePosition(p)
 	case rest[0] == "matchImages":
-		return f.source.valuePosition(append(p.with("imageMatchers"), rest[1:]...))
+		return f.source.valuePosition(append(p.append("imageMatchers"), rest[1:]...))
 	case rest[0] != "env":
 		return f.source.valuePosition(append(p, rest...))
 	}
-	p = p.with("extraArgs")
+	p = p.append("extraArgs")
 	keys := f.argKeys[index]
 	if len(rest) == 1 || keys == nil {
 		return f.source.valuePosition(append(p, rest[1:]...))
@@ -62,7 +62,7 @@ func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	if !ok || k >= len(keys) {
 		return f.source.valuePosition(p)
 	}
-	p = p.with(variablePathElement(keys[k]))
+	p = p.append(variablePathElement(keys[k]))
 	if rest[len(rest)-1] == "value" {
 		return f.source.valuePosition(p)
 	}

@@ -51,30 +51,30 @@ var featureGates = map[string]gateHistory{
 	gatePullRecords:                {alphaSince: 33, betaSince: 35},
 }
 
-// supports reports whether the kubelet's release is since or later. If since is 0, it returns
+// isAtLeast reports whether the kubelet's release is since or later. If since is 0, it returns
 // false.
-func (k kubelet) supports(since int) bool { return since > 0 && k.minor >= since }
+func (k kubelet) isAtLeast(since int) bool { return since > 0 && k.minor >= since }
 
 // gateEnabled reports whether a gate is enabled by its setting or by default. Settings of
 // locked and removed gates are ignored.
 func (k kubelet) gateEnabled(name string) bool {
 	g := featureGates[name]
-	if on, ok := k.gates[name]; ok && !k.supports(g.lockedSince) && !k.supports(g.removedSince) {
+	if on, ok := k.gates[name]; ok && !k.isAtLeast(g.lockedSince) && !k.isAtLeast(g.removedSince) {
 		return on
 	}
 	if on, ok := k.gates[k.defaultGate(g)]; ok {
 		return on
 	}
-	return k.supports(g.betaSince)
+	return k.isAtLeast(g.betaSince)
 }
 
 // defaultGate returns the gate that sets the default of g (AllAlpha or AllBeta), or "" if there
 // is none.
 func (k kubelet) defaultGate(g gateHistory) string {
 	switch {
-	case k.supports(g.lockedSince), k.supports(g.removedSince), !k.supports(g.alphaSince):
+	case k.isAtLeast(g.lockedSince), k.isAtLeast(g.removedSince), !k.isAtLeast(g.alphaSince):
 		return ""
-	case k.supports(g.betaSince):
+	case k.isAtLeast(g.betaSince):
 		return gateAllBeta
 	}
 	return gateAllAlpha
@@ -99,11 +99,11 @@ func (k kubelet) gateErrors() (list []string) {
 			continue
 		}
 		switch g := featureGates[name]; {
-		case !k.supports(g.alphaSince):
+		case !k.isAtLeast(g.alphaSince):
 			list = append(list, k.unsupportedFeature("the feature gate "+name, g.alphaSince)+", and does not start if it is set"+removeGateFix)
-		case k.supports(g.removedSince):
+		case k.isAtLeast(g.removedSince):
 			list = append(list, fmt.Sprintf("kubelet 1.%d does not support the feature gate %s (removed in 1.%d), and does not start if it is set%s", k.minor, name, g.removedSince, removeGateFix))
-		case k.supports(g.lockedSince) && on != k.supports(g.betaSince):
+		case k.isAtLeast(g.lockedSince) && on != k.isAtLeast(g.betaSince):
 			list = append(list, fmt.Sprintf("kubelet 1.%d does not start with feature gate %s=%t, because the gate has been locked since 1.%d%s", k.minor, name, on, g.lockedSince, removeGateFix))
 		}
 	}

@@ -18,16 +18,16 @@ type gateState struct {
 	Default, Locked, Gone bool
 }
 
-// gateStateOf returns this package's data about a feature gate in a kubelet.
-func gateStateOf(t *testing.T, version, name string) gateState {
+// checkGateState returns this package's data about a feature gate in a kubelet.
+func checkGateState(t *testing.T, version, name string) gateState {
 	t.Helper()
 	k := must.Get(Target{KubeletVersion: version}.resolve())(t)
 	g := featureGates[name]
-	if k.supports(g.removedSince) || !k.supports(g.alphaSince) {
+	if k.isAtLeast(g.removedSince) || !k.isAtLeast(g.alphaSince) {
 		return gateState{Name: name, Gone: true}
 	}
 	stage := map[string]string{gateAllAlpha: "ALPHA", gateAllBeta: "BETA", "": "GA"}[k.defaultGate(g)]
-	return gateState{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
+	return gateState{name, stage, k.isAtLeast(g.betaSince), k.isAtLeast(g.lockedSince), false}
 }
 
 // TestGatesAreTheKubelets compares the history of the feature gates with
@@ -50,7 +50,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 			if _, ok := featureGates[want.Name]; !ok {
 				continue // TestParityGates checks that no gate is missing
 			}
-			if got := gateStateOf(t, s.Kubelet, want.Name); got != want {
+			if got := checkGateState(t, s.Kubelet, want.Name); got != want {
 				t.Errorf("kubelet %s: got %+v, want %+v", s.Kubelet, got, want)
 			}
 			compared++
@@ -81,7 +81,7 @@ func TestGatesOfOlderKubelets(t *testing.T) {
 		{"1.32", gateState{Stage: "GA", Default: true, Locked: true}},
 	} {
 		tt.want.Name = gateDisableInTree
-		if got := gateStateOf(t, tt.version, gateDisableInTree); got != tt.want {
+		if got := checkGateState(t, tt.version, gateDisableInTree); got != tt.want {
 			t.Errorf("kubelet %s: got %+v, want %+v", tt.version, got, tt.want)
 		}
 	}

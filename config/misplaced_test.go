@@ -30,12 +30,12 @@ func TestMisplaced(t *testing.T) {
 		"answer":                  {"kind: CredentialProviderResponse\n", "a request or response exchanged by the kubelet and a plugin"},
 		"kind in other letters":   {strings.Replace(testConfig, "CredentialProviderConfig", "credentialproviderconfig", 1), "did you mean CredentialProviderConfig? (case matters)"},
 		"kind misspelled":         {strings.Replace(testConfig, "CredentialProviderConfig", "CredentialProvidersConfig", 1), "kind: did you mean CredentialProviderConfig?"},
-		"template before all":     {"{{- if .Values.on }}\n" + testHead + "{{- end }}\n", "f:1:1: neither YAML nor JSON: an unrendered template ({{ … }})"},
+		"template before all":     {"{{- if .Values.on }}\n" + testHeader + "{{- end }}\n", "f:1:1: neither YAML nor JSON: an unrendered template ({{ … }})"},
 		"template in JSON":        {`{"kind": {{ .Kind }}}`, "f:1:10: neither YAML nor JSON: an unrendered template ({{ … }})"},
 		"braces in a text":        {`{"kind": "{{ .Kind }}",}`, "f:1:24: not valid JSON from here on"},
-		"braces, and a tab":       {"# for {{ .Name }}\n" + testHead + "providers:\n- name: '{{ x }}'\n\tmatchImages: []\n", "f:6:1: not valid YAML: the line is indented with a tab"},
-		"an empty document":       {"---\n# nothing\n---\n" + testHead + "providers: []\n", "f:3: the first YAML document is empty, and the kubelet reads only the first one"},
-		"template":                {testHead + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: an unrendered template ({{ … }})"},
+		"braces, and a tab":       {"# for {{ .Name }}\n" + testHeader + "providers:\n- name: '{{ x }}'\n\tmatchImages: []\n", "f:6:1: not valid YAML: the line is indented with a tab"},
+		"an empty document":       {"---\n# nothing\n---\n" + testHeader + "providers: []\n", "f:3: the first YAML document is empty, and the kubelet reads only the first one"},
+		"template":                {testHeader + "providers:\n{{- range .Values.providers }}\n- name: {{ .name }}\n{{- end }}\n", "f:4:1: not valid YAML: an unrendered template ({{ … }})"},
 		"field of a provider":     {top("defaultCacheDuration: 1h"), "f:8:1: defaultCacheDuration: unknown field: this field belongs in a providers entry"},
 		"flag":                    {top("imageCredentialProviderBinDir: /x"), "unknown field; the known fields are apiVersion, kind and providers"},
 		"KubeletConfiguration":    {top("featureGates: {}"), "unknown field; the known fields are apiVersion, kind and providers"},
@@ -95,7 +95,7 @@ func TestDecodeAndValidationErrors(t *testing.T) {
 // TestCorrectFieldWins verifies that a misspelled field is not validated if the correct field
 // is present, and that the order of the errors is always the same.
 func TestCorrectFieldWins(t *testing.T) {
-	doc := testHead + "providers:\n- name: a/b\n  Name: good\n  matchImages: [registry.example]\n  images: ['[']\n  patterns: ['[']\n" +
+	doc := testHeader + "providers:\n- name: a/b\n  Name: good\n  matchImages: [registry.example]\n  images: ['[']\n  patterns: ['[']\n" +
 		"  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	for range 20 {
 		_, err := Parse("c.yaml", []byte(doc))

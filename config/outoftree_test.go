@@ -67,7 +67,7 @@ func TestOutOfTreeExampleVerbatim(t *testing.T) {
 
 // writeSlashedPaths replaces path separators in errors by slashes.
 func writeSlashedPaths(err error) error {
-	for _, e := range flatten(err) {
+	for _, e := range flattenErrors(err) {
 		if fe, ok := e.(*FieldError); ok {
 			fe.File = filepath.FromSlash(fe.File)
 		}
@@ -458,7 +458,7 @@ func TestOutOfTreeManyProblems(t *testing.T) {
 		check func(*Config, *sourceFile)
 	}{
 		"the same variable": {"  - {name: a}\n", func(c *Config, _ *sourceFile) {
-			if got := len(flatten(c.Validate())); got != maxFieldErrors+1 {
+			if got := len(flattenErrors(c.Validate())); got != maxFieldErrors+1 {
 				t.Errorf("%d errors, want %d", got, maxFieldErrors+1)
 			}
 		}},

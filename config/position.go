@@ -50,8 +50,8 @@ func parsePath(p string) (path fieldPath) {
 	return path
 }
 
-// with returns a copy of p with one more element.
-func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
+// append returns a copy of p with one more element.
+func (p fieldPath) append(e any) fieldPath { return append(p[:len(p):len(p)], e) }
 
 // Position is a position in a configuration. In the zero value, all parts are unknown.
 type Position struct {

@@ -24,19 +24,19 @@ func fullProvider() *Provider {
 	}
 }
 
-// change is one change to a field of a value.
-type change struct {
+// possibleChange is one change to a field of a value.
+type possibleChange struct {
 	path  string
 	apply func()
 }
 
 // possibleChanges returns the possible changes to v and to the values that v contains. The test
 // fails if it does not support a kind of value, or if a value is empty.
-func possibleChanges(t *testing.T, at string, v reflect.Value) (all []change) {
+func possibleChanges(t *testing.T, at string, v reflect.Value) (all []possibleChange) {
 	if v.IsZero() {
 		t.Errorf("%s is empty: fill it in fullProvider", at)
 	}
-	set := func(what string, to reflect.Value) { all = append(all, change{at + what, func() { v.Set(to) }}) }
+	set := func(what string, to reflect.Value) { all = append(all, possibleChange{at + what, func() { v.Set(to) }}) }
 	switch other, isSecret := reflect.ValueOf(plugin.NewSecret("other")), v.Type() == reflect.TypeFor[plugin.Secret](); {
 	case isSecret:
 		set("", other)

@@ -140,12 +140,12 @@ func (s *sourceFile) withNodePosition(at Position, n *yaml.Node) Position {
 	if n == nil {
 		return at
 	}
-	at.Line, at.Column = n.Line, byteColumn(s.line(n.Line), n.Column)
+	at.Line, at.Column = n.Line, byteColumn(s.lineText(n.Line), n.Column)
 	return at
 }
 
-// line returns a line of the file, counted from 1, without its line end.
-func (s *sourceFile) line(number int) []byte {
+// lineText returns a line of the file, counted from 1, without its line end.
+func (s *sourceFile) lineText(number int) []byte {
 	text, starts := s.text(), s.lines()
 	if number < 1 || number > len(starts) {
 		return nil

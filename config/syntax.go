@@ -69,20 +69,20 @@ func (s *sourceFile) aliasErrors() error {
 			continue
 		}
 		line, column := s.lineColumn(int64(m[2]))
-		if !diagnose.IsUnquoted(s.line(line)[:column-1]) {
+		if !diagnose.IsUnquoted(s.lineText(line)[:column-1]) {
 			continue
 		}
 		found.add(&FieldError{File: s.name, Line: line, Column: column,
 			Msg: "not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"})
 	}
-	return found.join()
+	return found.joinSorted()
 }
 
 // findTab finds a tab in the indentation of a line. It also checks the next line, because the
 // parser's line number may be off by one.
 func (s *sourceFile) findTab(line int) (n, column int) {
 	for n := max(line, 1); n <= line+1; n++ {
-		if i := bytes.IndexByte(s.line(n)[:s.indentSize(n)], '\t'); i >= 0 {
+		if i := bytes.IndexByte(s.lineText(n)[:s.indentSize(n)], '\t'); i >= 0 {
 			return n, i + 1
 		}
 	}
@@ -91,7 +91,7 @@ func (s *sourceFile) findTab(line int) (n, column int) {
 
 // indentSize returns the width of a line's indentation in bytes.
 func (s *sourceFile) indentSize(line int) int {
-	text := s.line(line)
+	text := s.lineText(line)
 	return len(text) - len(bytes.TrimLeft(text, " \t"))
 }
 

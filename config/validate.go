@@ -53,7 +53,7 @@ func (c *Config) ValidateFor(t Target) error {
 			v.checkProvider(i, p) // the provider has no file, so checkRelease did not reject its kind
 		}
 	}
-	return v.errors.join()
+	return v.errors.joinSorted()
 }
 
 const noProvidersMessage = "missing: at least one provider is required"

@@ -49,7 +49,7 @@ func TestValidate(t *testing.T) {
 		{"older protocol", strings.Replace(testConfig, "k8s.io/v1\n", "k8s.io/v1beta1\n", 2), nil},
 		{"keys in upper case", replace("Account: true", "Account: true\n    optionalServiceAccountAnnotationKeys: [A.b/C, c]"), nil},
 		{"service account not required", replace("Account: true", "Account: false"), nil},
-		{"no providers", testHead, []string{"f: providers: missing: at least one provider is required"}},
+		{"no providers", testHeader, []string{"f: providers: missing: at least one provider is required"}},
 		{"name with a slash", replace("ecr", "bin/ecr"), []string{`f:4:9: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "bin/ecr"`}},
 		{"name with a backslash", replace("ecr", `'bin\ecr'`), []string{`f:4:9: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "bin\\ecr"`}},
 		{"name with a blank", replace("ecr", "my ecr"), []string{`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "my…"`}},
@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		{"pattern of a template", replace(`["*.example.com"]`, `["{{ .Host }}"]`), []string{
 			`f:5:17: providers[0].matchImages[0]: invalid pattern for the kubelet: an unrendered template ({{ … }}); render it first, for example with "helm template": "{{…"`}},
 		{"negative duration", replace("12h", "-1s"), []string{`f:6:25: providers[0].defaultCacheDuration: must not be negative: "-1s"`}},
-		{"nothing at all", testHead + "providers:\n- {}\n", []string{
+		{"nothing at all", testHeader + "providers:\n- {}\n", []string{
 			"f:4:3: providers[0].name: missing: set the plugin's file name",
 			"f:4:3: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1",
 			"f:4:3: providers[0].matchImages: missing: at least one pattern is required",
@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 			`f:12:54: providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[2]: is listed twice: "x"`,
 			`f:13:44: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: invalid annotation key: the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit: "-a"`,
 			`f:13:48: providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: cannot be both required and optional: remove it from one list: "x"`}},
-		{"secret run into a name", testHead + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
+		{"secret run into a name", testHeader + "providers:\n- name: 'ecr\n  env: " + canary.EnvSecret + "\n  '\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
 			`f:4:9: providers[0].name: must not contain spaces: rename the plugin: "ecr…"`}},
 	}
 	for _, tt := range tests {

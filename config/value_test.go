@@ -19,7 +19,7 @@ func TestErrorsHideUserInfo(t *testing.T) {
 		"  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: '" + url + "', requiredServiceAccountAnnotationKeys: ['" + url + "']}",
 	} {
 		name, _, _ := strings.Cut(field, ":")
-		text := testHead + "providers:\n- {}\n"
+		text := testHeader + "providers:\n- {}\n"
 		for _, line := range []string{"  name: a", "  matchImages: [a.example]", "  apiVersion: credentialprovider.kubelet.k8s.io/v1", "  defaultCacheDuration: 1h"} {
 			if strings.HasPrefix(line, name+":") {
 				continue

@@ -29,7 +29,7 @@ func TestAgainstDocker(t *testing.T) {
 		t.Setenv(key, value)
 	}
 	entry := `{` + authField() + `}`
-	other := `{"auth":"` + b64("other:"+canary.PasswordSecret) + `"}`
+	other := `{"auth":"` + encodeBase64("other:"+canary.PasswordSecret) + `"}`
 	for _, tt := range []struct{ name, file, image string }{
 		{"host", `{"auths":{"r.io":` + entry + `,"s.io":` + other + `}}`, "r.io"},
 		{"other host", `{"auths":{"r.io":` + entry + `}}`, "s.io"},
@@ -55,7 +55,7 @@ func TestAgainstDocker(t *testing.T) {
 		{"helper, hub", `{"credHelpers":{"https://index.docker.io/v1/":"whoami"}}`, "docker.io"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, want := lookup(t, dir, environ, tt.file, tt.image), dockerLookup(t, tt.file, tt.image)
+			got, want := lookUpCredential(t, dir, environ, tt.file, tt.image), dockerLookup(t, tt.file, tt.image)
 			if !got.Equal(want) {
 				t.Errorf("user %q and others, docker has user %q and others", got.Username, want.Username)
 			}
@@ -63,8 +63,8 @@ func TestAgainstDocker(t *testing.T) {
 	}
 }
 
-// lookup returns the credential for an image, from a helper or else from the most specific entry.
-func lookup(t *testing.T, dir string, environ []string, data, image string) Auth {
+// lookUpCredential returns the credential for an image, from a helper or else from the most specific entry.
+func lookUpCredential(t *testing.T, dir string, environ []string, data, image string) Auth {
 	t.Helper()
 	file := must.Get(ParseFile([]byte(data)))(t)
 	registry, _, _ := strings.Cut(image, "/")

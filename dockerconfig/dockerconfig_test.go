@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+func encodeBase64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
 func TestParse(t *testing.T) {
 	ok := map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}
@@ -25,17 +25,17 @@ func TestParse(t *testing.T) {
 		err        string
 	}{
 		{"plain", `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`, ok, ""},
-		{"auth wins", `{"auths":{"r.io":{"username":"x","password":"y","auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, ok, ""},
+		{"auth wins", `{"auths":{"r.io":{"username":"x","password":"y","auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`, ok, ""},
 		{"unpadded", `{"auths":{"r.io":{"auth":"` + base64.RawStdEncoding.EncodeToString([]byte("u:"+canary.PasswordSecret)) + `"}}}`, ok, ""},
 		{"any case", `{"AUTHS":{"r.io":{"UserName":"u","Password":"` + canary.PasswordSecret + `"}}}`, ok, ""},
 		{"unknown fields", `{"credsStore":"x","auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `","x":1}}}`, ok, ""},
 		{"none", `{}`, map[string]plugin.AuthConfig{}, ""},
 		{"null", `null`, map[string]plugin.AuthConfig{}, ""},
 		{"null entry", `{"auths":{"r.io":null}}`, map[string]plugin.AuthConfig{"r.io": {}}, ""},
-		{"colon in the password", `{"auths":{"r.io":{"auth":"` + b64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
+		{"colon in the password", `{"auths":{"r.io":{"auth":"` + encodeBase64("u:a:b") + `"}}}`, map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret("a:b")}}, ""},
 		{"bad base64", `{"auths":{"r.io":{"auth":"` + canary.PasswordSecret + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
-		{"no colon", `{"auths":{"r.io":{"auth":"` + b64(canary.PasswordSecret) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
-		{"trailing space", `{"auths":{"r.io":{"auth":"` + b64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: the base64 text has leading or trailing spaces: remove the spaces`},
+		{"no colon", `{"auths":{"r.io":{"auth":"` + encodeBase64(canary.PasswordSecret) + `"}}}`, nil, `line 1, column 26: auths["r.io"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
+		{"trailing space", `{"auths":{"r.io":{"auth":"` + encodeBase64("u:pp") + ` "}}}`, nil, `line 1, column 26: auths["r.io"].auth: the base64 text has leading or trailing spaces: remove the spaces`},
 		{"not JSON", `auths: ` + canary.PasswordSecret, nil, "line 1, column 1: not JSON: it is YAML: convert it to JSON"},
 		{"wrong type", `{"auths":{"r.io":"` + canary.PasswordSecret + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is expected`},
 		{"headers", `{"HttpHeaders":{"x":1},"auths":{}}`, nil, "line 1, column 21: HttpHeaders: a number where a string is expected"},
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseLegacy(t *testing.T) {
-	got, err := Parse([]byte(`{"r.io":{"auth":"`+b64("u:"+canary.PasswordSecret)+`"}}`), DockerCfg)
+	got, err := Parse([]byte(`{"r.io":{"auth":"`+encodeBase64("u:"+canary.PasswordSecret)+`"}}`), DockerCfg)
 	if want := (map[string]plugin.AuthConfig{"r.io": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("error %v, or other credentials than wanted", err)
 	}
@@ -66,7 +66,7 @@ func TestParseLegacy(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`))
+	f.Add([]byte(`{"auths":{"r.io":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`))
 	f.Add([]byte(`{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err1 := Parse(data, ConfigJSON)

@@ -18,7 +18,7 @@ import (
 func testAuth() Auth { return Auth{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)} }
 
 // authField returns the auth field for secret.
-func authField() string { return `"auth":"` + b64("u:"+canary.PasswordSecret) + `"` }
+func authField() string { return `"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"` }
 
 func TestParseFile(t *testing.T) {
 	one := &File{Auths: map[string]Auth{"r.io": testAuth()}}
@@ -32,7 +32,7 @@ func TestParseFile(t *testing.T) {
 		{"plain", `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`, one, ""},
 		{"auth wins", `{"auths":{"r.io":{"username":"x","password":"y",` + authField() + `}}}`, one, ""},
 		{"unpadded", `{"auths":{"r.io":{"auth":"` + base64.RawStdEncoding.EncodeToString([]byte("u:"+canary.PasswordSecret)) + `"}}}`, one, ""},
-		{"filled with zeros", `{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret+"\x00\x00") + `"}}}`, one, ""},
+		{"filled with zeros", `{"auths":{"r.io":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret+"\x00\x00") + `"}}}`, one, ""},
 		{"any case, unknown fields", `{"AUTHS":{"r.io":{"email":1,` + authField() + `}},"HttpHeaders":{"X":1},"psFormat":"x"}`, one, ""},
 		{"legacy", `{"r.io":{` + authField() + `,"email":"x"}}`, one, ""},
 		{"no credentials in it", `{"HttpHeaders":{"X":"y"},"psFormat":"x"}`, none, ""},
@@ -40,7 +40,7 @@ func TestParseFile(t *testing.T) {
 		{"nothing in it", `{}`, none, ""},
 		{"null", `null`, none, ""},
 		{"empty entries", `{"auths":{"r.io":{},"s.io":null,"t.io":{"email":"x"}}}`, none, ""},
-		{"tokens", `{"auths":{"r.io":{"auth":"` + b64("u:") + `","identitytoken":"` + canary.TokenSecret + `"},"s.io":{"registrytoken":"` + canary.TokenSecret + `"}}}`,
+		{"tokens", `{"auths":{"r.io":{"auth":"` + encodeBase64("u:") + `","identitytoken":"` + canary.TokenSecret + `"},"s.io":{"registrytoken":"` + canary.TokenSecret + `"}}}`,
 			&File{Auths: map[string]Auth{"r.io": {Username: "u", IdentityToken: plugin.NewSecret(canary.TokenSecret)}, "s.io": {RegistryToken: plugin.NewSecret(canary.TokenSecret)}}}, ""},
 		{"helpers", `{"credsStore":"pass","credHelpers":{"r.io":"ecr-login"}}`,
 			&File{Auths: map[string]Auth{}, CredsStore: "pass", CredHelpers: map[string]string{"r.io": "ecr-login"}}, ""},
@@ -52,7 +52,7 @@ func TestParseFile(t *testing.T) {
 		{"auths is text", `{"auths":"` + canary.PasswordSecret + `"}`, nil, "line 1, column 10: auths: a string where an object is expected"},
 		{"helper is a number", `{"credHelpers":{"r.io":1}}`, nil, `line 1, column 24: credHelpers["r.io"]: a number where a string is expected`},
 		{"bad base64", `{"auths":{"a.io":{},"r.io":{"auth":"` + canary.PasswordSecret + `"}}}`, nil, `line 1, column 36: auths["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},
-		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + b64(canary.PasswordSecret) + `"}}}`, nil, `line 1, column 38: auths["https://r.io/v1/"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
+		{"no colon", `{"auths":{"https://r.io/v1/":{"auth":"` + encodeBase64(canary.PasswordSecret) + `"}}}`, nil, `line 1, column 38: auths["https://r.io/v1/"].auth: the decoded text has no colon between user and password: use the output of printf %s user:password | base64 -w0`},
 		{"entry is text", `{"auths":{"r.io":"` + canary.PasswordSecret + `"}}`, nil, `line 1, column 18: auths["r.io"]: a string where an object is expected`},
 		{"password for a key", `{"auths":{"` + canary.PasswordSecret + `":{"auth":"r.io"}}}`, nil, "line 1, column 42: auths[a hidden key].auth: it is not base64: use the output of printf %s user:password | base64 -w0"},
 		{"bad legacy", `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`, nil, `line 1, column 17: ["r.io"].auth: it is not base64: use the output of printf %s user:password | base64 -w0`},

@@ -67,7 +67,7 @@ func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 }
 
 func (h Helper) get(ctx context.Context, server string) (Auth, error) {
-	if h.getenv(dockerjson.CallerEnvName) == h.programName() {
+	if h.lookupEnv(dockerjson.CallerEnvName) == h.programName() {
 		return Auth{}, fmt.Errorf("the helper would call itself (%s is set): remove this helper from the docker config file", dockerjson.CallerEnvName)
 	}
 	path, err := h.findProgram()
@@ -135,7 +135,7 @@ func (h Helper) findProgram() (string, error) {
 	if h.Dir != "" {
 		return filepath.Join(h.Dir, file), nil
 	}
-	for _, dir := range filepath.SplitList(h.getenv("PATH")) {
+	for _, dir := range filepath.SplitList(h.lookupEnv("PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -145,7 +145,7 @@ func (h Helper) findProgram() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
+	return "", fmt.Errorf("not found in PATH %q", h.lookupEnv("PATH"))
 }
 
 // programName returns the program's name for use in errors. It hides an invalid name.
@@ -168,9 +168,9 @@ func (h Helper) environ() []string {
 	return h.Environ
 }
 
-// getenv returns a variable of the helper's environment. If the variable is set several times, the
+// lookupEnv returns a variable of the helper's environment. If the variable is set several times, the
 // last value is used.
-func (h Helper) getenv(key string) string {
+func (h Helper) lookupEnv(key string) string {
 	value := ""
 	for _, entry := range h.environ() {
 		k, v, _ := strings.Cut(entry, "=")

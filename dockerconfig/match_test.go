@@ -75,7 +75,7 @@ func TestFind(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			host := tt.image[:len(tt.image)-len(pathOf(tt.image))]
+			host := tt.image[:len(tt.image)-len(commandPath(tt.image))]
 			if got := file.HasPaths(host); got != tt.paths {
 				t.Errorf("HasPaths(%q) = %v", host, got)
 			}
@@ -83,8 +83,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// pathOf returns the part of an image from its first slash.
-func pathOf(image string) string {
+// commandPath returns the part of an image from its first slash.
+func commandPath(image string) string {
 	for i := range image {
 		if image[i] == '/' {
 			return image[i:]

@@ -23,21 +23,21 @@ func TestProblems(t *testing.T) {
 		data string
 		want []string // beginnings of the problems
 	}{
-		"none":          {auth(b64(secret)), nil},
-		"line-wrapped":  {auth(b64(secret)[:8] + `\r\n` + b64(secret)[8:]), nil},
-		"twice":         {auth(b64(b64(secret))), []string{at + "the value is base64-encoded twice"}},
-		"twice, line":   {auth(b64(b64(secret) + "\n")), []string{at + "the value is base64-encoded twice"}},
+		"none":          {auth(encodeBase64(secret)), nil},
+		"line-wrapped":  {auth(encodeBase64(secret)[:8] + `\r\n` + encodeBase64(secret)[8:]), nil},
+		"twice":         {auth(encodeBase64(encodeBase64(secret))), []string{at + "the value is base64-encoded twice"}},
+		"twice, line":   {auth(encodeBase64(encodeBase64(secret) + "\n")), []string{at + "the value is base64-encoded twice"}},
 		"url-safe":      {auth(base64.URLEncoding.EncodeToString([]byte(secret + "\xfb\xff\xfe"))), []string{at + "URL-safe base64"}},
-		"padding":       {auth(strings.TrimRight(b64(secret+"1"), "=") + "==="), []string{at + "the base64 text has incorrect padding (= characters at the end)"}},
+		"padding":       {auth(strings.TrimRight(encodeBase64(secret+"1"), "=") + "==="), []string{at + "the base64 text has incorrect padding (= characters at the end)"}},
 		"plain":         {auth(secret), []string{at + "user:password must be base64-encoded"}},
-		"token":         {auth(b64(canary.TokenSecret)), []string{at + "the decoded text has no colon"}},
-		"header":        {auth("Basic " + b64(secret)), []string{at + "the value is an HTTP Authorization header"}},
+		"token":         {auth(encodeBase64(canary.TokenSecret)), []string{at + "the decoded text has no colon"}},
+		"header":        {auth("Basic " + encodeBase64(secret)), []string{at + "the value is an HTTP Authorization header"}},
 		"placeholder":   {auth("${DOCKER_AUTH}"), []string{at + "the value looks like a placeholder that was not filled in"}},
 		"plain NGC key": {auth("$oauthtoken:" + secret), []string{at + "user:password must be base64-encoded"}},
-		"blank":         {auth(b64(secret+"1") + "\\t"), []string{at + "the base64 text has leading or trailing spaces"}},
+		"blank":         {auth(encodeBase64(secret+"1") + "\\t"), []string{at + "the base64 text has leading or trailing spaces"}},
 		"two of them":   {`{"auths":{"a.example":{"auth":"x"},"b.example":{"username":1,"password":[]}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`, `line 1, column 60: auths["b.example"].username: a number where a string`, `line 1, column 73: auths["b.example"].password: an array where a string`}},
 		"replaced":      {`{"auths":{"a.example":{"auth":"x"},"a.example":{}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`}},
-		"last auth":     {`{"auths":{"a.example":{"auth":"x","AUTH":"` + b64(secret) + `"}}}`, nil},
+		"last auth":     {`{"auths":{"a.example":{"auth":"x","AUTH":"` + encodeBase64(secret) + `"}}}`, nil},
 		"BOM":           {"\xef\xbb\xbf{}", []string{"line 1, column 1: not JSON: begins with a byte order mark"}},
 		"UTF-16":        {"\xff\xfe{\x00}\x00", []string{"line 1, column 1: not JSON: it is UTF-16"}},
 		"CRLF":          {"{\r\n\"auths\":{}\r\n}\r\n", nil},
@@ -48,10 +48,10 @@ func TestProblems(t *testing.T) {
 		"cut off":       {"{\"auths\":{\n", []string{"line 2, column 1: not JSON: ends before all brackets are closed: check whether the file is truncated"}},
 		"NUL":           {"{}\x00", []string{"line 1, column 3: not JSON: a NUL"}},
 		"two":           {"{}\n{}", []string{"line 2, column 1: not JSON: unexpected text after the last bracket"}},
-		"wrapped text":  {auth(b64(secret)[:8] + "\n" + b64(secret)[8:]), []string{"line 3, column 36: not JSON: a line break or tab inside a string"}},
-		"YAML":          {"auths:\n  r.example:\n    auth: " + b64(secret), []string{"line 1, column 1: not JSON: it is YAML"}},
+		"wrapped text":  {auth(encodeBase64(secret)[:8] + "\n" + encodeBase64(secret)[8:]), []string{"line 3, column 36: not JSON: a line break or tab inside a string"}},
+		"YAML":          {"auths:\n  r.example:\n    auth: " + encodeBase64(secret), []string{"line 1, column 1: not JSON: it is YAML"}},
 		"HTML":          {"<html>" + canary.PasswordSecret, []string{"line 1, column 1: not JSON: looks like HTML"}},
-		"base64":        {b64(auth(b64(secret))) + "\n", []string{"line 1, column 1: not JSON: has an extra layer of base64 encoding"}},
+		"base64":        {encodeBase64(auth(encodeBase64(secret))) + "\n", []string{"line 1, column 1: not JSON: has an extra layer of base64 encoding"}},
 		"blanks alone":  {" \n", []string{"line 2, column 1: not JSON: it is empty"}},
 		"deep":          {strings.Repeat("[", 10001), []string{"line 1, column 10001: not JSON: nested too deeply"}},
 	} {
@@ -74,7 +74,7 @@ func TestProblems(t *testing.T) {
 // file.
 func FuzzProblems(f *testing.F) {
 	for _, seed := range []string{
-		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,
+		`{"auths":{"r.io":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,
 		`{"auths":{"a":{"auth":"x"},"a":{}},"HttpHeaders":{"a":1}}`, `{"auth\u017f":{"a":[]},"auths":null}`, "\ufeff{}", `{"a":{"auth":"x","Auth":null,"email":1}}`,
 	} {
 		f.Add([]byte(seed))

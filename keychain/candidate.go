@@ -57,16 +57,16 @@ type refusedError struct {
 	final bool // do not try another credential
 }
 
-func (e *refusedError) Error() string { return e.message() }
+func (e *refusedError) Error() string { return e.describe() }
 
-// login returns the session, and logs in if there is none. Concurrent requests share one
+// logIn returns the session, and logs in if there is none. Concurrent requests share one
 // login.
-func (c *candidate) login(ctx context.Context, registry *login.Registry, read bool) (*login.Session, error) {
+func (c *candidate) logIn(ctx context.Context, registry *login.Registry, read bool) (*login.Session, error) {
 	for {
 		if s, err := c.cachedSession(read); s != nil || err != nil {
 			return s, err
 		}
-		_, err := c.loginCall.do(ctx, func() error {
+		_, err := c.loginCall.doOnce(ctx, func() error {
 			s, err := registry.Login(ctx, c.cred.Load())
 			if err != nil {
 				return c.refuseIf401(c.asRefusedError(err, nil, registry), false)
@@ -124,7 +124,7 @@ func (c *candidate) asRefusedError(err error, header http.Header, registry *logi
 // send sends a request with the credential. It returns a [*refusedError] if
 // its token server rejects the request.
 func (c *candidate) send(req *http.Request, out *outcome, r *credentialSet, accepted bool) (*http.Response, error) {
-	s, err := c.login(req.Context(), r.registry, isReadRequest(req))
+	s, err := c.logIn(req.Context(), r.registry, isReadRequest(req))
 	if err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ func startScriptedRegistry(t *testing.T, answer func(s *scriptedRegistry, w http
 	return s
 }
 
-// requests returns the requests since the last call.
-func (s *scriptedRegistry) requests() []string {
+// takeRequests returns the requests since the last call.
+func (s *scriptedRegistry) takeRequests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.seen
@@ -61,39 +61,39 @@ func (s *scriptedRegistry) bearer() string {
 	return fmt.Sprintf(`Bearer realm="%s/token",service="x"`, s.URL)
 }
 
-func refuse(w http.ResponseWriter, challenges ...string) {
+func respondUnauthorized(w http.ResponseWriter, challenges ...string) {
 	w.Header()["Www-Authenticate"] = challenges
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// tokens responds like a registry that issues a token to every client and accepts it.
-func (s *scriptedRegistry) tokens(w http.ResponseWriter, r *http.Request) {
+// serveToken responds like a registry that issues a token to every client and accepts it.
+func (s *scriptedRegistry) serveToken(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
 		fmt.Fprintf(w, `{"token":%q}`, canary.TokenSecret)
 	case r.Header.Get("Authorization") == "Bearer "+canary.TokenSecret:
 		io.WriteString(w, "ok")
 	default:
-		refuse(w, s.bearer())
+		respondUnauthorized(w, s.bearer())
 	}
 }
 
-// transport returns a transport with the credentials of n users, named "u0", "u1" and so on.
-func (s *scriptedRegistry) transport(t *testing.T, n int) *Transport {
+// newTransport returns a transport with the credentials of n users, named "u0", "u1" and so on.
+func (s *scriptedRegistry) newTransport(t *testing.T, n int) *Transport {
 	t.Helper()
 	u := &providerUsers{only: max(n, 1)}
 	var pairs []providerUser
 	for i := range n {
 		pairs = append(pairs, providerUser{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.PasswordSecret})
 	}
-	u.set(pairs...)
+	u.setUsers(pairs...)
 	ref := must.Get(name.ParseReference(s.host + "/team/app:v1"))(t)
-	return mustTransport(t, New(u.keyring(t, s.host), Options{}), ref.Context())
+	return mustTransport(t, New(u.newKeyring(t, s.host), Options{}), ref.Context())
 }
 
 const manifest = "/v2/team/app/manifests/v1"
 
-func (s *scriptedRegistry) get(t *testing.T, rt http.RoundTripper) int {
+func (s *scriptedRegistry) getManifest(t *testing.T, rt http.RoundTripper) int {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL+manifest, nil))(t)
 	resp := must.Get(rt.RoundTrip(req))(t)
@@ -111,16 +111,16 @@ func TestOpenPing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/v2/" {
-					s.tokens(w, r)
+					s.serveToken(w, r)
 				}
 			})
-			tr := s.transport(t, tt.users)
+			tr := s.newTransport(t, tt.users)
 			want := []string{"GET /v2/ nobody", "GET " + manifest + " nobody", "GET /token " + tt.by, "GET " + manifest + " token"}
 			for range 2 {
-				if status := s.get(t, tr); status != http.StatusOK {
+				if status := s.getManifest(t, tr); status != http.StatusOK {
 					t.Errorf("status %d", status)
 				}
-				if got := s.requests(); !slices.Equal(got, want) {
+				if got := s.takeRequests(); !slices.Equal(got, want) {
 					t.Errorf("got  %q\nwant %q", got, want)
 				}
 				want = want[len(want)-1:]
@@ -140,20 +140,20 @@ func TestOutOfOrderPing(t *testing.T) {
 			io.WriteString(w, "back soon")
 			return
 		}
-		s.tokens(w, r)
+		s.serveToken(w, r)
 	})
-	tr := s.transport(t, 1)
+	tr := s.newTransport(t, 1)
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if status := s.get(t, tr); status != http.StatusOK {
+			if status := s.getManifest(t, tr); status != http.StatusOK {
 				t.Errorf("status %d", status)
 			}
 		})
 	}
 	wg.Wait()
 	logins := 0
-	for _, r := range s.requests() {
+	for _, r := range s.takeRequests() {
 		if strings.HasPrefix(r, "GET /token") {
 			logins++
 		}
@@ -167,15 +167,15 @@ func TestOutOfOrderPing(t *testing.T) {
 // only once.
 func TestTwoChallenges(t *testing.T) {
 	s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, _ *http.Request) {
-		refuse(w, `Basic realm="x"`, s.bearer())
+		respondUnauthorized(w, `Basic realm="x"`, s.bearer())
 	})
-	tr := s.transport(t, 2)
+	tr := s.newTransport(t, 2)
 	want := []string{"GET /v2/ nobody", "GET /token u0", "GET /token u1"}
 	for range 3 {
-		if status := s.get(t, tr); status != http.StatusUnauthorized {
+		if status := s.getManifest(t, tr); status != http.StatusUnauthorized {
 			t.Errorf("status %d", status)
 		}
-		if got := s.requests(); !slices.Equal(got, want) {
+		if got := s.takeRequests(); !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 		want = nil
@@ -191,12 +191,12 @@ func TestResponseHasCallersRequest(t *testing.T) {
 				case strings.HasSuffix(r.URL.Path, "/moved") && r.Header.Get("Authorization") != "":
 					http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 				case auth == "":
-					s.tokens(w, r)
+					s.serveToken(w, r)
 				case r.Header.Get("Authorization") == "":
-					refuse(w, auth)
+					respondUnauthorized(w, auth)
 				}
 			})
-			tr := s.transport(t, 1)
+			tr := s.newTransport(t, 1)
 			for _, path := range []string{manifest, "/v2/team/app/blobs/moved"} {
 				req := must.Get(http.NewRequest("GET", s.URL+path, nil))(t)
 				resp := must.Get(tr.RoundTrip(req))(t)
@@ -213,7 +213,7 @@ func TestResponseHasCallersRequest(t *testing.T) {
 // that would be sent.
 func TestOpaque(t *testing.T) {
 	s := startScriptedRegistry(t, func(*scriptedRegistry, http.ResponseWriter, *http.Request) {})
-	tr := s.transport(t, 1)
+	tr := s.newTransport(t, 1)
 	for _, opaque := range []string{"/v2/team/other/manifests/v1", "//other.example/v2/team/app/manifests/v1"} {
 		req := must.Get(http.NewRequest("GET", s.URL+manifest, nil))(t)
 		req.URL.Opaque = opaque
@@ -222,7 +222,7 @@ func TestOpaque(t *testing.T) {
 			t.Errorf("%s: no error", opaque)
 		}
 	}
-	if got := s.requests(); len(got) != 0 {
+	if got := s.takeRequests(); len(got) != 0 {
 		t.Errorf("asked for: %q", got)
 	}
 }

@@ -28,7 +28,7 @@ import (
 // TestClosedUnderUse closes idle connections and the Keyring during 100 pulls. It verifies that
 // errors contain no secret and that an accepted credential is still used afterwards.
 func TestClosedUnderUse(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 3)
 			k := newTwoUserKeyring(t, s.Addr())
@@ -51,7 +51,7 @@ func TestClosedUnderUse(t *testing.T) {
 			var ok atomic.Int32
 			for range 100 {
 				wg.Go(func() {
-					switch err := pull(t.Context(), ref, tr.Wrapper()); {
+					switch err := pullLayers(t.Context(), ref, tr.Wrapper()); {
 					case err == nil:
 						ok.Add(1)
 					default:
@@ -62,11 +62,11 @@ func TestClosedUnderUse(t *testing.T) {
 			wg.Wait()
 			close(done)
 			closers.Wait()
-			if err := pull(t.Context(), ref, tr.Wrapper()); ok.Load() > 0 && err != nil {
+			if err := pullLayers(t.Context(), ref, tr.Wrapper()); ok.Load() > 0 && err != nil {
 				t.Errorf("an accepted credential is no longer sent: %v", err)
 			}
 			fresh := mustTransport(t, New(k, Options{}), ref.Context())
-			if err := pull(t.Context(), ref, fresh.Wrapper()); !errors.Is(err, regcred.ErrClosed) {
+			if err := pullLayers(t.Context(), ref, fresh.Wrapper()); !errors.Is(err, regcred.ErrClosed) {
 				t.Errorf("a transport of a closed Keyring: got %v", err)
 			}
 		})
@@ -96,14 +96,14 @@ func TestLeaderCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if err := pull(ctx, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
+				if err := pullLayers(ctx, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
 					t.Errorf("the one that was cancelled: %v", err)
 				}
 			})
 			<-asked
 			for range 10 {
 				wg.Go(func() {
-					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+					if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -111,7 +111,7 @@ func TestLeaderCancelled(t *testing.T) {
 			// A waiting request can also be canceled.
 			waiting, stop := context.WithCancel(t.Context())
 			stop()
-			if err := pull(waiting, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
+			if err := pullLayers(waiting, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
 				t.Errorf("one that waited: %v", err)
 			}
 			cancel()
@@ -129,7 +129,7 @@ func TestSharedCall(t *testing.T) {
 		var ran, failed atomic.Int32
 		for range 10 {
 			go func() {
-				did, err := f.do(t.Context(), func() error { time.Sleep(30 * time.Second); return broken })
+				did, err := f.doOnce(t.Context(), func() error { time.Sleep(30 * time.Second); return broken })
 				if did {
 					ran.Add(1)
 				}
@@ -145,10 +145,10 @@ func TestSharedCall(t *testing.T) {
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		go f.do(ctx, func() error { <-ctx.Done(); return ctx.Err() })
+		go f.doOnce(ctx, func() error { <-ctx.Done(); return ctx.Err() })
 		synctest.Wait()
 		got := make(chan error)
-		go func() { _, err := f.do(t.Context(), nil); got <- err }()
+		go func() { _, err := f.doOnce(t.Context(), nil); got <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-got; err != nil {
@@ -162,17 +162,17 @@ func TestSharedCall(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &providerUsers{}
-		u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
-		k := u.keyring(t, "registry.example")
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
+		k := u.newKeyring(t, "registry.example")
 		defer k.Close()
 		silent := hangingTransport{}
-		ref := reference(t, "registry.example/team/app:v1")
+		ref := parseReference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(k, Options{Transport: silent}), ref.Context())
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if err := pull(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "idle for too long") {
+				if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "idle for too long") {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -210,13 +210,13 @@ func TestSlowLookup(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		ref := reference(t, "registry.example/team/app:v1")
+		ref := parseReference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(k, Options{Transport: hangingTransport{}}), ref.Context())
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+				if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil {
 					t.Error("pulled")
 				}
 			})
@@ -246,20 +246,20 @@ func TestBodyBreaksOff(t *testing.T) {
 // TestPasswordChangeDuringRequests changes the password and then sends 30 concurrent requests. It
 // verifies that all of them succeed.
 func TestPasswordChangeDuringRequests(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 3)
 			u := &providerUsers{}
-			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
+			must.Do(t, pullLayers(t.Context(), ref, tr.Wrapper()))
 			s.SetUser("good", canary.PasswordSecret+"2")
 			s.ExpireTokens()
-			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 			var wg sync.WaitGroup
 			for range 30 {
 				wg.Go(func() {
-					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+					if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 						t.Error(err)
 					}
 				})

@@ -25,12 +25,12 @@ import (
 // nothing is cached yet.
 func TestConcurrentResolves(t *testing.T) {
 	u := &providerUsers{only: 1}
-	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(t, "registry.example"), Options{})
+	u.setUsers(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	keys := New(u.newKeyring(t, "registry.example"), Options{})
 	begin := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range 1000 {
-		ref := reference(t, fmt.Sprintf("registry.example/team/app%d", i))
+		ref := parseReference(t, fmt.Sprintf("registry.example/team/app%d", i))
 		wg.Go(func() {
 			<-begin
 			a, err := keys.Resolve(ref.Context())
@@ -45,7 +45,7 @@ func TestConcurrentResolves(t *testing.T) {
 	}
 	close(begin)
 	wg.Wait()
-	if n := u.count(); n != 1 {
+	if n := u.countUsers(); n != 1 {
 		t.Errorf("%d execs", n)
 	}
 }
@@ -54,9 +54,9 @@ func TestConcurrentResolves(t *testing.T) {
 func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &providerUsers{only: 1}
-	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(tb, "registry.example"), Options{})
-	repo := reference(tb, "registry.example/team/app").Context()
+	u.setUsers(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	keys := New(u.newKeyring(tb, "registry.example"), Options{})
+	repo := parseReference(tb, "registry.example/team/app").Context()
 	must.Get(keys.Resolve(repo))(tb)
 	return keys, repo
 }
@@ -101,7 +101,7 @@ func BenchmarkResolveParallel(b *testing.B) {
 // any other transport gets all requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
@@ -114,7 +114,7 @@ func TestTransportNil(t *testing.T) {
 		return nil, broken
 	})}), ref.Context())
 	tr.CloseIdleConnections()
-	if err := pull(t.Context(), ref, tr.Wrapper()); !errors.Is(err, broken) {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestTransportNil(t *testing.T) {
 // invalid resource is an error.
 func TestNoCredential(t *testing.T) {
 	keys := New(newEmptyKeyring(t), Options{})
-	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
+	if a, err := keys.Resolve(parseReference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("got %v, %v", a, err)
 	}
 	for _, r := range []authn.Resource{nil, resource{"registry/app", "registry"}, resource{"bad host", "bad host"}, resource{"registry.example:port", "registry.example:port"}} {
@@ -137,7 +137,7 @@ func TestNoCredential(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k := newGoodKeyring(t, "registry.example")
-	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, reference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
+	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, parseReference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

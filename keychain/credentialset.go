@@ -126,7 +126,7 @@ func (r *credentialSet) sendWithoutCredential(req *http.Request) (*http.Response
 // wait, so that a wrong password is sent only once.
 func (r *credentialSet) send(req *http.Request, out *outcome) {
 	for !r.probed.Load() {
-		ran, err := r.probe.do(req.Context(), func() error { return r.probeWith(req, out) })
+		ran, err := r.probe.doOnce(req.Context(), func() error { return r.probeWith(req, out) })
 		if !ran && err != nil {
 			out.err = err
 		}

@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("status %d, want %d: %s", resp.StatusCode, tt.want, body)
 			}
 			asked := 0
-			for _, r := range f.requests("/manifests/") {
+			for _, r := range f.recordedRequests("/manifests/") {
 				if basicAuthUser(r) == "good" {
 					asked++
 				}
@@ -128,11 +128,11 @@ func TestRejectedHead(t *testing.T) {
 // is left, the request is retried after Retry-After.
 func TestQuota(t *testing.T) {
 	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 429}))
-	if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	asked := 0
-	for _, r := range f.requests("/manifests/") {
+	for _, r := range f.recordedRequests("/manifests/") {
 		if basicAuthUser(r) == "other" {
 			asked++
 		}
@@ -156,7 +156,7 @@ func TestQuota(t *testing.T) {
 		}
 		return left >= 0
 	})
-	if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 }
@@ -174,7 +174,7 @@ func TestNoRetriesOnTop(t *testing.T) {
 	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
-	if n := len(f.requests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {
+	if n := len(f.recordedRequests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {
 		t.Errorf("%d requests, %v", n, err)
 	}
 }
@@ -183,23 +183,23 @@ func TestNoRetriesOnTop(t *testing.T) {
 // the result is the response to the other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
 	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	missing := reference(t, f.host()+"/team/app:missing")
+	missing := parseReference(t, f.host()+"/team/app:missing")
 	u := &providerUsers{}
-	u.set(providerUser{key: f.host(), password: canary.PasswordSecret}, providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
-	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+	u.setUsers(providerUser{key: f.host(), password: canary.PasswordSecret}, providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
+	tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 	var terr *transport.Error
 	if _, err := remote.Image(missing, remote.WithTransport(tr.Wrapper())); !errors.As(err, &terr) || terr.StatusCode != 404 {
 		t.Errorf("got %v, want a 404", err)
 	}
-	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
-	u.set(providerUser{key: f.host(), password: canary.PasswordSecret})
-	err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
+	u.setUsers(providerUser{key: f.host(), password: canary.PasswordSecret})
+	err := pullLayers(t.Context(), ref, mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 	if err == nil || !strings.Contains(err.Error(), "no user name") {
 		t.Errorf("alone: got %v", err)
 	}
-	for _, r := range f.requests("") {
+	for _, r := range f.recordedRequests("") {
 		if _, _, ok := r.BasicAuth(); ok && basicAuthUser(r) != "good" {
 			t.Errorf("%s was sent by %q", r.URL, basicAuthUser(r))
 		}
@@ -212,8 +212,8 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 		u := &providerUsers{}
-		u.set(providerUser{key: f.host(), user: odd}, providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
-		err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
+		u.setUsers(providerUser{key: f.host(), user: odd}, providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
+		err := pullLayers(t.Context(), ref, mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 		var terr *transport.Error
 		if !errors.As(err, &terr) || len(terr.Errors) != 2 || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: got %v", odd, err)
@@ -222,7 +222,7 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 		if want := fmt.Sprintf("user %q", odd); !strings.Contains(terr.Errors[0].Message, want) {
 			t.Errorf("got %q, want %s in it", terr.Errors[0].Message, want)
 		}
-		if got := basicAuthUser(f.requests("/manifests/")[0]); got != odd {
+		if got := basicAuthUser(f.recordedRequests("/manifests/")[0]); got != odd {
 			t.Errorf("sent %q, want %q", got, odd)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-var discard = log.New(io.Discard, "", 0)
+var discardLogger = log.New(io.Discard, "", 0)
 
 // registryProxy is a proxy for a registry. It records requests, and answer can respond instead of the
 // registry.
@@ -32,10 +32,10 @@ type registryProxy struct {
 	answer   func(http.ResponseWriter, *http.Request) bool // reports whether it sent the response
 
 	mu   sync.Mutex
-	seen []seen
+	seen []proxiedRequest
 }
 
-type seen struct {
+type proxiedRequest struct {
 	*http.Request
 	body string
 }
@@ -44,15 +44,15 @@ func (f *registryProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	f.mu.Lock()
-	f.seen = append(f.seen, seen{r.Clone(r.Context()), string(body)})
+	f.seen = append(f.seen, proxiedRequest{r.Clone(r.Context()), string(body)})
 	f.mu.Unlock()
 	if f.answer == nil || !f.answer(w, r) {
 		f.registry.ServeHTTP(w, r)
 	}
 }
 
-// requests returns the recorded requests whose path contains a text.
-func (f *registryProxy) requests(path string) (list []seen) {
+// recordedRequests returns the recorded requests whose path contains a text.
+func (f *registryProxy) recordedRequests(path string) (list []proxiedRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.seen {
@@ -70,7 +70,7 @@ func startProxy(t testing.TB, opts testregistry.Options, layers int, answer func
 	t.Helper()
 	f := newUnstartedProxy(t, opts, layers, answer)
 	f.Start()
-	return f, reference(t, f.host()+"/team/app:v1")
+	return f, parseReference(t, f.host()+"/team/app:v1")
 }
 
 // startTLSProxy is like serve but uses TLS. The certificate is valid for names such as
@@ -86,7 +86,7 @@ func startTLSProxy(t testing.TB, opts testregistry.Options, layers int, answer f
 func newUnstartedProxy(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) *registryProxy {
 	f := &registryProxy{answer: answer}
 	f.Server = httptest.NewUnstartedServer(f)
-	f.Config.ErrorLog = discard
+	f.Config.ErrorLog = discardLogger
 	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	t.Cleanup(f.Close)
 	if opts.TokenServerURL == "" {
@@ -96,7 +96,7 @@ func newUnstartedProxy(t testing.TB, opts testregistry.Options, layers int, answ
 	return f
 }
 
-func reference(t testing.TB, image string) name.Reference {
+func parseReference(t testing.TB, image string) name.Reference {
 	t.Helper()
 	return must.Get(name.ParseReference(image))(t)
 }
@@ -123,12 +123,12 @@ func newForeignServer(t testing.TB, answer http.HandlerFunc) *registryProxy {
 // newGoodKeyring returns a keyring with a single credential, which the registry accepts.
 func newGoodKeyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &providerUsers{}
-	u.set(providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
-	return u.keyring(t, hosts...)
+	u.setUsers(providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
+	return u.newKeyring(t, hosts...)
 }
 
 func newTwoUserKeyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &providerUsers{}
-	u.set(providerUser{key: hosts[0], user: "other", password: canary.PasswordSecret}, providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
-	return u.keyring(t, hosts...)
+	u.setUsers(providerUser{key: hosts[0], user: "other", password: canary.PasswordSecret}, providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
+	return u.newKeyring(t, hosts...)
 }

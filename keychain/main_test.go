@@ -44,19 +44,19 @@ type providerUser struct {
 	err                 error
 }
 
-func (u *providerUsers) set(pairs ...providerUser) {
+func (u *providerUsers) setUsers(pairs ...providerUser) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.pairs = pairs
 }
 
-func (u *providerUsers) count() int {
+func (u *providerUsers) countUsers() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.execs
 }
 
-func (u *providerUsers) answer(n int, cached time.Duration) (*plugin.Response, error) {
+func (u *providerUsers) newResponse(n int, cached time.Duration) (*plugin.Response, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.execs++
@@ -72,9 +72,9 @@ func (u *providerUsers) answer(n int, cached time.Duration) (*plugin.Response, e
 	return resp, nil
 }
 
-// keyring returns a keyring with three providers for the hosts, or u.only providers if set. Each
+// newKeyring returns a keyring with three providers for the hosts, or u.only providers if set. Each
 // provider returns one credential.
-func (u *providerUsers) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
+func (u *providerUsers) newKeyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
@@ -87,9 +87,9 @@ func (u *providerUsers) keyring(t testing.TB, hosts ...string) *regcred.Keyring 
 				<-u.wait
 			}
 			if u.uncached {
-				return u.answer(n, 0)
+				return u.newResponse(n, 0)
 			}
-			return u.answer(n, time.Hour)
+			return u.newResponse(n, time.Hour)
 		})
 	}
 	cfg := must.Get(config.Parse("test.yaml", []byte(text.String())))(t)
@@ -113,13 +113,13 @@ func startRegistry(t testing.TB, opts testregistry.Options, layers int) (*testre
 	return s, ref
 }
 
-// pull pulls every layer of an image.
-func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
+// pullLayers pulls every layer of an image.
+func pullLayers(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
 	img, err := remote.Image(ref, remote.WithTransport(rt), remote.WithContext(ctx))
 	if err != nil {
 		return err
 	}
-	return read(img)
+	return readLayers(img)
 }
 
 // openLayers requests each layer of an image. It calls before with the layer's index before each
@@ -138,7 +138,7 @@ func openLayers(t *testing.T, ref name.Reference, rt http.RoundTripper, before f
 	}
 }
 
-func read(img v1.Image) error {
+func readLayers(img v1.Image) error {
 	layers, err := img.Layers()
 	if err != nil {
 		return err

@@ -104,8 +104,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// dialingTo returns a copy of rt that connects to the same address for every host.
-func dialingTo(to string, rt *http.Transport) *http.Transport {
+// transportDialing returns a copy of rt that connects to the same address for every host.
+func transportDialing(to string, rt *http.Transport) *http.Transport {
 	rt = rt.Clone()
 	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, to)
@@ -116,16 +116,16 @@ func dialingTo(to string, rt *http.Transport) *http.Transport {
 // TestTLS verifies pulls over HTTP/2 from a registry with a private CA. The name may have
 // upper-case letters and a port.
 func TestTLS(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
 			t.Run(scheme+", "+host, func(t *testing.T) {
 				f, rt := startTLSProxy(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 2, nil)
-				ref := reference(t, host+"/team/app:v1")
-				opts := Options{Transport: dialingTo(f.host(), rt)}
-				if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), opts), ref.Context()).Wrapper()); err != nil {
+				ref := parseReference(t, host+"/team/app:v1")
+				opts := Options{Transport: transportDialing(f.host(), rt)}
+				if err := pullLayers(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), opts), ref.Context()).Wrapper()); err != nil {
 					t.Error(err)
 				}
-				for _, r := range f.requests("") {
+				for _, r := range f.recordedRequests("") {
 					if r.ProtoMajor != 2 {
 						t.Errorf("%s %s came by %s", r.Method, r.URL, r.Proto)
 					}
@@ -134,9 +134,9 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	f, _ := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	ref := reference(t, "registry.example.com/team/app:v1")
-	opts := Options{Transport: dialingTo(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
-	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
+	ref := parseReference(t, "registry.example.com/team/app:v1")
+	opts := Options{Transport: transportDialing(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
+	if err := pullLayers(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
 		t.Error("an unknown authority was trusted")
 	}
 }
@@ -145,10 +145,10 @@ func TestTLS(t *testing.T) {
 // request's URL contains port 443. It is also sent if they differ in case.
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
-		for scheme, auth := range schemes {
+		for scheme, auth := range authSchemes {
 			f, rt := startTLSProxy(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 1, nil)
-			ref := reference(t, tt.name+"/team/app:v1")
-			tr := mustTransport(t, New(newGoodKeyring(t, tt.name), Options{Transport: dialingTo(f.host(), rt)}), ref.Context())
+			ref := parseReference(t, tt.name+"/team/app:v1")
+			tr := mustTransport(t, New(newGoodKeyring(t, tt.name), Options{Transport: transportDialing(f.host(), rt)}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != 200 {
@@ -162,12 +162,12 @@ func TestPortOfRequests(t *testing.T) {
 func TestHub(t *testing.T) {
 	f, rt := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
-	rt = dialingTo(f.host(), rt)
+	rt = transportDialing(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
 	keys := New(newGoodKeyring(t, "docker.io"), Options{Transport: rt})
-	ref := reference(t, "x:v1")
+	ref := parseReference(t, "x:v1")
 	tr := mustTransport(t, keys, ref.Context())
-	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
 	for _, host := range []string{"index.docker.io", "registry-1.docker.io"} {
@@ -184,7 +184,7 @@ func TestHub(t *testing.T) {
 
 // TestIPv6 verifies a registry with an IPv6 address as its name.
 func TestIPv6(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "[::1]:0")
 			if err != nil {
@@ -192,11 +192,11 @@ func TestIPv6(t *testing.T) {
 			}
 			host := ln.Addr().String()
 			s, _ := startRegistry(t, testregistry.Options{Auth: auth, TokenServerURL: "http://" + host}, 1)
-			server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: discard}
+			server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: discardLogger}
 			go server.Serve(ln)
 			t.Cleanup(func() { server.Close() })
-			ref := reference(t, host+"/team/app:v1")
-			if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), Options{}), ref.Context()).Wrapper()); err != nil {
+			ref := parseReference(t, host+"/team/app:v1")
+			if err := pullLayers(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), Options{}), ref.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -206,16 +206,16 @@ func TestIPv6(t *testing.T) {
 // TestInsecure verifies that plain HTTP to a registry outside loopback requires Options.Insecure.
 func TestInsecure(t *testing.T) {
 	f, _ := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	rt := dialingTo(f.host(), http.DefaultTransport.(*http.Transport))
-	ref := reference(t, "registry.example.com/team/app:v1")
+	rt := transportDialing(f.host(), http.DefaultTransport.(*http.Transport))
+	ref := parseReference(t, "registry.example.com/team/app:v1")
 	k := newGoodKeyring(t, "registry.example.com")
 	for _, insecure := range []bool{false, true} {
-		err := pull(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
+		err := pullLayers(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
 		if (err == nil) != insecure {
 			t.Errorf("insecure %t: got %v", insecure, err)
 		}
 	}
-	if n := len(f.requests("/manifests/")); n == 0 {
+	if n := len(f.recordedRequests("/manifests/")); n == 0 {
 		t.Error("no provider was called")
 	}
 }
@@ -234,9 +234,9 @@ func TestCatalog(t *testing.T) {
 // the lookup then finds no credential, the Authenticator becomes anonymous.
 func TestAuthenticator(t *testing.T) {
 	u := &providerUsers{}
-	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(t, "registry.example"), Options{})
-	ref := reference(t, "registry.example/team/app")
+	u.setUsers(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	keys := New(u.newKeyring(t, "registry.example"), Options{})
+	ref := parseReference(t, "registry.example/team/app")
 	got := must.Get(keys.Resolve(ref.Context()))(t)
 	a := got.(*authenticator)
 	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.PasswordSecret {
@@ -254,7 +254,7 @@ func TestAuthenticator(t *testing.T) {
 	if _, err := a.Authorization(); err == nil {
 		t.Error("a lookup that fails gave no error")
 	}
-	if a, err := keys.Resolve(reference(t, "other.example/x").Context()); err != nil || a != authn.Anonymous {
+	if a, err := keys.Resolve(parseReference(t, "other.example/x").Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("got %v, %v", a, err)
 	}
 }

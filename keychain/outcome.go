@@ -67,7 +67,7 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 // first checks whether a blob exists. A 5xx outranks all other statuses.
 var statusPriority = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
-func (r refusal) rank() int {
+func (r refusal) severityRank() int {
 	if r.Status == 0 {
 		return -1 // no request was sent
 	}
@@ -93,11 +93,11 @@ func (o *outcome) finalResponse(req *http.Request) (*http.Response, error) {
 	}
 	var best refusal
 	for _, r := range o.refusals {
-		if best.Err == nil || r.rank() > best.rank() || o.final {
+		if best.Err == nil || r.severityRank() > best.severityRank() || o.final {
 			best = r
 		}
 	}
-	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statusPriority)
+	known := o.final || best.Status >= http.StatusInternalServerError || best.severityRank() >= 0 && best.severityRank() < len(statusPriority)
 	if !known || best.header == nil && best.Status == http.StatusNotFound {
 		return nil, o.combinedError() // a response would tell clients something wrong about the image
 	}
@@ -108,13 +108,13 @@ func (o *outcome) finalResponse(req *http.Request) (*http.Response, error) {
 func (o *outcome) combinedError() error {
 	texts := make([]string, len(o.refusals))
 	for i, r := range o.refusals {
-		texts[i] = r.message()
+		texts[i] = r.describe()
 	}
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// message contains the credential's name and the error.
-func (r refusal) message() string { return fmt.Sprintf("%s: %v", r.CredentialText(), r.Err) }
+// describe contains the credential's name and the error.
+func (r refusal) describe() string { return fmt.Sprintf("%s: %v", r.CredentialText(), r.Err) }
 
 // refusalResponse returns a response with the status and headers of one refusal. Its
 // body lists all refusals in the format of the distribution specification.
@@ -163,7 +163,7 @@ func (o *outcome) errorBody() (text []byte) {
 			Errors []diagnostic `json:"errors"`
 		}
 		for _, r := range o.refusals {
-			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, errorCodes[r.Status], "UNKNOWN"), login.Truncate(r.message(), limit)})
+			body.Errors = append(body.Errors, diagnostic{cmp.Or(r.Code, errorCodes[r.Status], "UNKNOWN"), login.Truncate(r.describe(), limit)})
 		}
 		if text, _ = json.Marshal(body); len(text) <= maxBodySize {
 			break

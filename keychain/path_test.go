@@ -79,21 +79,21 @@ func TestCheckPath(t *testing.T) {
 // that a path is not sent if a server may resolve it to another repository.
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	ref := reference(t, f.host()+"/team/blobs/x:tags")
+	ref := parseReference(t, f.host()+"/team/blobs/x:tags")
 	must.Get(f.registry.Push("team/blobs/x", "tags", testregistry.Image{}))(t)
 	keys := New(newGoodKeyring(t, f.host()), Options{})
-	if err := pull(t.Context(), ref, mustTransport(t, keys, ref.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, mustTransport(t, keys, ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
-	before := len(f.requests(""))
-	tr := mustTransport(t, keys, reference(t, f.host()+"/team/app").Context())
+	before := len(f.recordedRequests(""))
+	tr := mustTransport(t, keys, parseReference(t, f.host()+"/team/app").Context())
 	for _, p := range []string{"/v2/team%2Fapp/manifests/v1", "/v2/team/app/../db/manifests/v1", "/v2//team/app/manifests/v1"} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+p, nil)
 		if _, err := tr.RoundTrip(req); err == nil {
 			t.Errorf("%s was sent", p)
 		}
 	}
-	if n := len(f.requests("")) - before; n > 0 {
+	if n := len(f.recordedRequests("")) - before; n > 0 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -109,7 +109,7 @@ func FuzzPath(f *testing.F) {
 		f.Add("db", seed)
 		f.Add("", seed)
 	}
-	servers := [][]func(string) string{{}, {unescape}, {resolveDots}, {unescape, resolveDots}, {resolveDots, unescape}, {unescape, resolveDots, unescape, resolveDots}, {unescape, unescape, resolveDots}}
+	servers := [][]func(string) string{{}, {unescapePath}, {resolveDots}, {unescapePath, resolveDots}, {resolveDots, unescapePath}, {unescapePath, resolveDots, unescapePath, resolveDots}, {unescapePath, unescapePath, resolveDots}}
 	f.Fuzz(func(t *testing.T, repo, p string) {
 		u, err := url.Parse("https://registry.example/" + strings.TrimPrefix(p, "/"))
 		if err != nil || checkPath(u, repo) != nil {
@@ -127,7 +127,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-func unescape(p string) string {
+func unescapePath(p string) string {
 	if d, err := url.PathUnescape(p); err == nil {
 		return d
 	}

@@ -34,16 +34,16 @@ var pushRights = []testregistry.Rule{
 // TestPush verifies a push and a pull with three credentials: a wrong one, one that can only pull,
 // and one that can push. The wrong password is sent at most once.
 func TestPush(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
 			u := &providerUsers{}
-			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
 			img := must.Get(random.Image(10_000, 3))(t)
 			to := ref.Context().Tag("pushed")
 			must.Do(t, remote.Write(to, img, remote.WithTransport(tr.Wrapper())))
-			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
+			if err := pullLayers(t.Context(), to, tr.Wrapper()); err != nil {
 				t.Error(err)
 			}
 			if _, _, refused := countLogins(s); refused["good"] > 1 {
@@ -58,7 +58,7 @@ func TestPush(t *testing.T) {
 func TestPullCredentialIsKept(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
-	must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
+	must.Do(t, pullLayers(t.Context(), ref, tr.Wrapper()))
 	img := must.Get(random.Image(1000, 1))(t)
 	if err := remote.Write(ref.Context().Tag("x"), img, remote.WithTransport(tr.Wrapper())); err != nil {
 		t.Error(err)
@@ -70,7 +70,7 @@ func TestPullCredentialIsKept(t *testing.T) {
 
 // TestPushStream pushes a layer that can be read only once.
 func TestPushStream(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
 			tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
@@ -78,7 +78,7 @@ func TestPushStream(t *testing.T) {
 			img := must.Get(mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layer))(t)
 			to := ref.Context().Tag("streamed")
 			must.Do(t, remote.Write(to, img, remote.WithTransport(tr.Wrapper())))
-			if err := pull(t.Context(), to, tr.Wrapper()); err != nil {
+			if err := pullLayers(t.Context(), to, tr.Wrapper()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestUploadBodies(t *testing.T) {
 			for _, name := range tt.users {
 				u.pairs = append(u.pairs, providerUser{key: f.host(), user: name, password: canary.PasswordSecret})
 			}
-			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", f.URL+"/v2/team/app/blobs/uploads/", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != 202 {
@@ -130,7 +130,7 @@ func TestUploadBodies(t *testing.T) {
 				f.registry.ExpireTokens()
 			}
 			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // use a Transport that has accepted no credential yet
-				tr = mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+				tr = mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 			}
 			var closed atomic.Int32
 			made := int32(1)
@@ -151,7 +151,7 @@ func TestUploadBodies(t *testing.T) {
 			if resp != nil {
 				resp.Body.Close()
 			}
-			for _, r := range f.requests("/uploads/") {
+			for _, r := range f.recordedRequests("/uploads/") {
 				if r.Method == "PATCH" && r.body != text {
 					t.Errorf("%q was sent", r.body)
 				}
@@ -168,8 +168,8 @@ func TestUploadBodies(t *testing.T) {
 func TestPushRefused(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	u := &providerUsers{}
-	u.set(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: "wrong"})
-	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+	u.setUsers(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: "wrong"})
+	tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
 	img, err := random.Image(1000, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestPushRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// The credential that was rejected for the push is still used for pulls.
-	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("the file is gone")

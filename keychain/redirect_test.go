@@ -21,7 +21,7 @@ import (
 // TestRedirects verifies that the target of a redirect gets no credential. After a redirect back to
 // the registry, the registry gets the credential again.
 func TestRedirects(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		for _, kind := range []string{"blobs", "manifests"} {
 			t.Run(scheme+", "+kind, func(t *testing.T) {
 				var f *registryProxy
@@ -39,10 +39,10 @@ func TestRedirects(t *testing.T) {
 					http.Redirect(w, r, store.URL+"/back"+r.URL.Path, http.StatusTemporaryRedirect)
 					return true
 				})
-				if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+				if err := pullLayers(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 					t.Error(err)
 				}
-				if len(store.requests("/back")) == 0 {
+				if len(store.recordedRequests("/back")) == 0 {
 					t.Error("nobody was redirected")
 				}
 			})
@@ -53,14 +53,14 @@ func TestRedirects(t *testing.T) {
 // TestHostHeader verifies that a credential is sent only if the URL and the Host header both name
 // the registry.
 func TestHostHeader(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
 			f, ref := startProxy(t, testregistry.Options{Auth: auth}, 1, nil)
 			tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
-			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
+			must.Do(t, pullLayers(t.Context(), ref, tr.Wrapper()))
 			shown := func() (n int) {
-				for _, r := range f.requests("/manifests/") {
+				for _, r := range f.recordedRequests("/manifests/") {
 					if r.Header.Get("Authorization") != "" {
 						n++
 					}
@@ -77,7 +77,7 @@ func TestHostHeader(t *testing.T) {
 			if n := shown(); n != before {
 				t.Errorf("%d credentials were shown to another host of the registry's server", n-before)
 			}
-			if n := len(other.requests("/manifests/")); n != 1 {
+			if n := len(other.recordedRequests("/manifests/")); n != 1 {
 				t.Errorf("the other host had %d requests, want 1", n)
 			}
 		})
@@ -93,7 +93,7 @@ func TestRedirectToOtherHost(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
 	resp := must.Get(tr.RoundTrip(req))(t)
 	resp.Body.Close()
-	if n := len(f.requests("")); n > 0 {
+	if n := len(f.recordedRequests("")); n > 0 {
 		t.Errorf("%d requests to the registry", n)
 	}
 	req, _ = http.NewRequestWithContext(t.Context(), "GET", "http://registry.example/x?signature=0123456789abcdef", nil)
@@ -113,14 +113,14 @@ func TestTLSRedirects(t *testing.T) {
 		http.Redirect(w, r, to+r.URL.Path, http.StatusTemporaryRedirect)
 		return true
 	})
-	ref := reference(t, "registry.example.com/team/app:v1")
+	ref := parseReference(t, "registry.example.com/team/app:v1")
 	tr := mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
 	to = "https://store.example.com"
-	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("the store let a stranger in")
 	}
 	found := false
-	for _, r := range f.requests("/blobs/") {
+	for _, r := range f.recordedRequests("/blobs/") {
 		if r.Host == "store.example.com" {
 			found = true
 			if r.Header.Get("Authorization") != "" {
@@ -132,7 +132,7 @@ func TestTLSRedirects(t *testing.T) {
 		t.Error("nobody was redirected")
 	}
 	to = "http://store.example.com"
-	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "plain HTTP") {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil || !strings.Contains(err.Error(), "plain HTTP") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -162,12 +162,12 @@ func TestRealms(t *testing.T) {
 				return true
 			})
 			guarded := &guard{t, rt}
-			ref := reference(t, "registry.example.com/team/app:v1")
-			err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
+			ref := parseReference(t, "registry.example.com/team/app:v1")
+			err := pullLayers(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			if n := len(f.requests("/token")); tt.want != "" && n > 0 {
+			if n := len(f.recordedRequests("/token")); tt.want != "" && n > 0 {
 				t.Errorf("%d requests for tokens", n)
 			}
 		})
@@ -202,13 +202,13 @@ func TestTokenServerRedirects(t *testing.T) {
 		}
 		return true
 	})
-	ref := reference(t, "registry.example.com/team/app:v1")
+	ref := parseReference(t, "registry.example.com/team/app:v1")
 	tr := mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
-	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("pulled")
 	}
 	shown := map[string]bool{}
-	for _, r := range f.requests("/token") {
+	for _, r := range f.recordedRequests("/token") {
 		shown[r.Host] = shown[r.Host] || r.Header.Get("Authorization") != "" || strings.Contains(r.body, canary.Marker)
 	}
 	if want := map[string]bool{"auth.example.com": true, "other.example.com": false}; !maps.Equal(shown, want) {

@@ -45,8 +45,8 @@ func (c *candidate) wasAccepted() bool {
 	return !c.acceptedAt.IsZero()
 }
 
-// refuse records that the password was rejected, and invalidates the credential in the Keyring.
-func (c *candidate) refuse(r refusal, readsOnly bool) {
+// recordRefusal records that the password was rejected, and invalidates the credential in the Keyring.
+func (c *candidate) recordRefusal(r refusal, readsOnly bool) {
 	c.mu.Lock()
 	c.refusal, c.refusedAt, c.session, c.readsOnly, c.acceptedAt = r, time.Now(), nil, readsOnly, time.Time{}
 	c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *candidate) invalidate() {
 // refuseIf401 records an error of a login if its status is 401. It returns err.
 func (c *candidate) refuseIf401(err error, readsOnly bool) error {
 	if r, ok := errors.AsType[*refusedError](err); ok && r.Status == http.StatusUnauthorized {
-		c.refuse(r.refusal, readsOnly)
+		c.recordRefusal(r.refusal, readsOnly)
 	}
 	return err
 }
@@ -93,11 +93,11 @@ func (c *candidate) recordUnauthorized(e *refusedError, req *http.Request, sent 
 		}
 	case c.cred.Load() == nil && accepted: // there is no password
 	case !read && c.refusedReads():
-		c.refuse(e.refusal, false)
+		c.recordRefusal(e.refusal, false)
 	case accepted || !read || r.hides.Load():
 		c.checkPassword(e.refusal, req, sent, s, r)
 	default:
-		c.refuse(e.refusal, true)
+		c.recordRefusal(e.refusal, true)
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *candidate) checkPassword(e refusal, req *http.Request, sent time.Time, 
 		if works || refused {
 			return
 		}
-		_, err := c.checkCall.do(req.Context(), func() error {
+		_, err := c.checkCall.doOnce(req.Context(), func() error {
 			sent := time.Now()
 			works := r.pingProves(req, s)
 			switch {
@@ -123,7 +123,7 @@ func (c *candidate) checkPassword(e refusal, req *http.Request, sent time.Time, 
 			case works:
 				c.recordAccepted(sent)
 			default:
-				c.refuse(e, false)
+				c.recordRefusal(e, false)
 			}
 			return nil
 		})

@@ -16,16 +16,16 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// unauthorized sends a 401 with a challenge.
-func unauthorized(w http.ResponseWriter, challenge string) bool {
+// challengeWith sends a 401 with a challenge.
+func challengeWith(w http.ResponseWriter, challenge string) bool {
 	w.Header().Set("WWW-Authenticate", challenge)
 	w.WriteHeader(http.StatusUnauthorized)
 	return true
 }
 
-// hide returns 401 for "missing" to every user, as registries do that hide what a user may not see, for "others" to
+// hideMissing returns 401 for "missing" to every user, as registries do that hide what a user may not see, for "others" to
 // the user "other", for blobs to reads of "pusher", and 404 for "gone".
-func hide(w http.ResponseWriter, r *http.Request) bool {
+func hideMissing(w http.ResponseWriter, r *http.Request) bool {
 	switch name := basicAuthUser(r); {
 	case name == "":
 		return false
@@ -37,7 +37,7 @@ func hide(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	case strings.HasSuffix(r.URL.Path, "/missing"), name == "other" && strings.HasSuffix(r.URL.Path, "/others"),
 		strings.Contains(r.URL.Path, "/sha256:"):
-		return unauthorized(w, `Basic realm="x"`)
+		return challengeWith(w, `Basic realm="x"`)
 	case strings.HasSuffix(r.URL.Path, "/others"):
 		w.WriteHeader(http.StatusOK)
 		return true
@@ -67,12 +67,12 @@ func TestUnauthorizedPath(t *testing.T) {
 		{"wrong password after a good one", []string{"good", "wrong"}, "GET v1 200, GET missing 401, GET missing 401, GET v1 200", 4 + 2 + 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, hide)
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, hideMissing)
 			u := &providerUsers{}
 			for _, name := range tt.users {
 				u.pairs = append(u.pairs, providerUser{key: f.host(), user: name, password: canary.PasswordSecret})
 			}
-			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 			for _, r := range strings.Split(tt.requests, ", ") {
 				part := strings.Fields(r)
 				path := tags + part[1]
@@ -109,7 +109,7 @@ func statusOf(t testing.TB, rt http.RoundTripper, method, url string) int {
 
 // withPassword counts requests with a user and password for paths that contain a text.
 func withPassword(f *registryProxy, path string) (n int) {
-	for _, r := range f.requests(path) {
+	for _, r := range f.recordedRequests(path) {
 		if basicAuthUser(r) != "" {
 			n++
 		}
@@ -120,17 +120,17 @@ func withPassword(f *registryProxy, path string) (n int) {
 // TestNotInvalidated verifies that a 401 for one path neither invalidates the credential in the Keyring nor rejects
 // a token's credential, for both authentication methods and for a request without a credential.
 func TestNotInvalidated(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			f, ref := startProxy(t, testregistry.Options{Auth: auth}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				if auth == testregistry.AuthBasic {
-					return hide(w, r)
+					return hideMissing(w, r)
 				}
-				return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:team/app:pull"`, r.Host))
+				return strings.HasSuffix(r.URL.Path, "/missing") && challengeWith(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:team/app:pull"`, r.Host))
 			})
 			u := &providerUsers{only: 1}
-			u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
-			keys := New(u.keyring(t, f.host()), Options{})
+			u.setUsers(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
+			keys := New(u.newKeyring(t, f.host()), Options{})
 			for range 2 { // the second Transport uses the Keyring's cache
 				tr := mustTransport(t, keys, ref.Context())
 				for _, r := range []struct {
@@ -142,14 +142,14 @@ func TestNotInvalidated(t *testing.T) {
 					}
 				}
 			}
-			if n := u.count(); n != 1 {
+			if n := u.countUsers(); n != 1 {
 				t.Errorf("%d executions", n)
 			}
 		})
 	}
 	t.Run("anonymous", func(t *testing.T) {
 		f, ref := startProxy(t, testregistry.Options{}, 1, func(w http.ResponseWriter, r *http.Request) bool {
-			return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, `Basic realm="x"`)
+			return strings.HasSuffix(r.URL.Path, "/missing") && challengeWith(w, `Basic realm="x"`)
 		})
 		tr := mustTransport(t, New(newEmptyKeyring(t), Options{}), ref.Context())
 		for tag, want := range map[string]int{"v1": 200} {
@@ -188,8 +188,8 @@ func TestRevokedPassword(t *testing.T) {
 				return r.URL.Path == "/v2/" && revoked.Load() && tt.ping != nil && tt.ping(w, r)
 			})
 			u := &providerUsers{only: 1}
-			u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+			u.setUsers(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 			if got := statusOf(t, tr, "GET", f.URL+"/v2/team/app/manifests/v1"); got != 200 {
 				t.Fatalf("got %d before the revocation", got)
 			}
@@ -206,7 +206,7 @@ func TestRevokedPassword(t *testing.T) {
 			if sent := withPassword(f, "") - before; sent != 2 {
 				t.Errorf("the revoked password was sent %d times", sent)
 			}
-			if n := u.count(); n != 2 {
+			if n := u.countUsers(); n != 2 {
 				t.Errorf("%d executions", n)
 			}
 		})
@@ -216,10 +216,10 @@ func TestRevokedPassword(t *testing.T) {
 // TestConcurrentUnauthorized verifies that concurrent requests share checks, that those for other paths
 // succeed, and that a revoked password is not sent again afterwards.
 func TestConcurrentUnauthorized(t *testing.T) {
-	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, hide)
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, hideMissing)
 	u := &providerUsers{only: 1}
-	u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
-	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+	u.setUsers(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
+	tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 	all := func(want map[string]int) {
 		var wg sync.WaitGroup
 		for tag, code := range want {
@@ -238,7 +238,7 @@ func TestConcurrentUnauthorized(t *testing.T) {
 	if n := withPassword(f, "/v2/") - withPassword(f, "/manifests/"); n > 20 { // none if another request succeeds meanwhile
 		t.Errorf("%d checks", n)
 	}
-	if n := u.count(); n != 1 {
+	if n := u.countUsers(); n != 1 {
 		t.Errorf("%d executions", n)
 	}
 	f.registry.RemoveUser("good")
@@ -259,9 +259,9 @@ func TestConcurrentUnauthorized(t *testing.T) {
 func TestTokenForMore(t *testing.T) {
 	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/token" {
-			return strings.Contains(fmt.Sprint(r.URL.Query()["scope"]), "secret") && unauthorized(w, `Basic realm="x"`)
+			return strings.Contains(fmt.Sprint(r.URL.Query()["scope"]), "secret") && challengeWith(w, `Basic realm="x"`)
 		}
-		return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:secret:pull"`, r.Host))
+		return strings.HasSuffix(r.URL.Path, "/missing") && challengeWith(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:secret:pull"`, r.Host))
 	})
 	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	for _, r := range []struct {

@@ -24,19 +24,19 @@ import (
 func TestTokenEnds(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer}, 30)
 	u := &providerUsers{}
-	u.set(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+	u.setUsers(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+	tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
 	execs := 0
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
 		if i == 0 {
-			execs = u.count()
+			execs = u.countUsers()
 		}
 		if i%10 == 5 {
 			s.ExpireTokens()
 		}
 	})
-	if pings, anonymous, _ := countLogins(s); u.count() != execs || pings > 1 || anonymous > 0 {
-		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.count()-execs, pings, anonymous)
+	if pings, anonymous, _ := countLogins(s); u.countUsers() != execs || pings > 1 || anonymous > 0 {
+		t.Errorf("%d execs more, %d pings, %d anonymous tokens", u.countUsers()-execs, pings, anonymous)
 	}
 }
 
@@ -54,16 +54,16 @@ func TestPasswordEnds(t *testing.T) {
 		return true
 	})
 	u := &providerUsers{uncached: true}
-	u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
-	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
+	u.setUsers(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
+	tr := mustTransport(t, New(u.newKeyring(t, f.host()), Options{}), ref.Context())
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
 		if i == 10 {
 			ended.Store(true)
-			u.set(providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
+			u.setUsers(providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
 		}
 	})
 	refused := 0
-	for _, r := range f.requests("/blobs/") {
+	for _, r := range f.recordedRequests("/blobs/") {
 		if basicAuthUser(r) == "good" {
 			refused++
 		}
@@ -97,10 +97,10 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &passwordRegistry{password: "right"}
 		u := &providerUsers{}
-		u.set(providerUser{key: "registry.example", user: "good", password: "wrong"})
-		k := u.keyring(t, "registry.example")
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: "wrong"})
+		k := u.newKeyring(t, "registry.example")
 		defer k.Close()
-		ref := reference(t, "registry.example/team/app:v1")
+		ref := parseReference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(k, Options{Transport: m}), ref.Context())
 		get := func() int {
 			t.Helper()
@@ -122,10 +122,10 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 		}
 		// The first lookup calls three providers. Each later lookup calls at least the provider
 		// whose credential was rejected.
-		if n := u.count(); n < 3+4 || n > 3+3*5 {
+		if n := u.countUsers(); n < 3+4 || n > 3+3*5 {
 			t.Errorf("%d execs", n)
 		}
-		u.set(providerUser{key: "registry.example", user: "good", password: "right"})
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: "right"})
 		time.Sleep(2 * time.Minute)
 		if status := get(); status != 200 {
 			t.Errorf("with the right password: status %d", status)
@@ -139,10 +139,10 @@ func TestRenewalRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &passwordRegistry{password: "new"}
 		u := &providerUsers{}
-		u.set(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "old"})
-		k := u.keyring(t, "registry.example")
+		u.setUsers(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "old"})
+		k := u.newKeyring(t, "registry.example")
 		defer k.Close()
-		ref := reference(t, "registry.example/team/app:v1")
+		ref := parseReference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(k, Options{Transport: &passwordChanger{m, u}}), ref.Context())
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
 		resp, err := tr.RoundTrip(req)
@@ -164,7 +164,7 @@ type passwordChanger struct {
 func (c *passwordChanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.passwordRegistry.RoundTrip(req)
 	if _, password, _ := req.BasicAuth(); password == "old" {
-		c.users.set(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "new"})
+		c.users.setUsers(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "new"})
 	}
 	return resp, err
 }
@@ -184,7 +184,7 @@ func TestNotCovered(t *testing.T) {
 	if resp, err := tr.RoundTrip(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("got %v, %v", resp, err)
 	}
-	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
 }
@@ -194,14 +194,14 @@ func TestNotCovered(t *testing.T) {
 func TestRenewalFails(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	u := &providerUsers{}
-	u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"})
-	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	u.setUsers(providerUser{key: s.Addr(), user: "good", password: "wrong"})
+	tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		if _, _, ok := req.BasicAuth(); ok {
-			u.set(providerUser{err: errors.New("no network")})
+			u.setUsers(providerUser{err: errors.New("no network")})
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})}), ref.Context())
-	err := pull(t.Context(), ref, tr.Wrapper())
+	err := pullLayers(t.Context(), ref, tr.Wrapper())
 	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || !strings.Contains(err.Error(), "look up other credentials") {
 		t.Errorf("got %v", err)
 	}
@@ -216,12 +216,12 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &providerUsers{uncached: true, only: 1}
-		u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
-		k := u.keyring(t, "registry.example")
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
+		k := u.newKeyring(t, "registry.example")
 		defer k.Close()
 		tr := mustTransport(t, New(k, Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: statusForUser(req), Body: http.NoBody, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Request: req}, nil
-		})}), reference(t, "registry.example/team/app").Context())
+		})}), parseReference(t, "registry.example/team/app").Context())
 		for n := range 30 {
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
 			if resp, err := tr.RoundTrip(req); err == nil && resp.StatusCode != http.StatusForbidden {
@@ -229,7 +229,7 @@ func TestRenewsOnceAMinute(t *testing.T) {
 			}
 			time.Sleep(6 * time.Second)
 		}
-		if n := u.count(); n != 1+3 {
+		if n := u.countUsers(); n != 1+3 {
 			t.Errorf("%d execs in three minutes", n)
 		}
 	})
@@ -249,10 +249,10 @@ func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &passwordRegistry{password: "new"}
 		u := &providerUsers{uncached: true, only: 1}
-		u.set(providerUser{key: "registry.example", user: "good", password: "old"})
-		k := u.keyring(t, "registry.example")
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: "old"})
+		k := u.newKeyring(t, "registry.example")
 		defer k.Close()
-		tr := mustTransport(t, New(k, Options{Transport: m}), reference(t, "registry.example/team/app").Context())
+		tr := mustTransport(t, New(k, Options{Transport: m}), parseReference(t, "registry.example/team/app").Context())
 		get := func(ctx context.Context) (*http.Response, error) {
 			req, _ := http.NewRequestWithContext(ctx, "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
 			return tr.RoundTrip(req)
@@ -261,7 +261,7 @@ func TestRenewalCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		must.Get(tr.lookUp(ctx))(t)
 		u.wait = hold
-		u.set(providerUser{key: "registry.example", user: "good", password: "new"})
+		u.setUsers(providerUser{key: "registry.example", user: "good", password: "new"})
 		go get(ctx)
 		synctest.Wait() // the lookup waits for the provider
 		result := make(chan int)

@@ -20,11 +20,11 @@ type pendingCall struct {
 	err  error // error to return to the waiting callers
 }
 
-// do runs a function. If another call is running, do waits for it and returns its error.
+// doOnce runs a function. If another call is running, do waits for it and returns its error.
 // For this reason, concurrent callers wait only once for a server that does not respond. If
 // the context of the running caller is done, the waiting callers get no error. A caller
 // that waited and got no error must check the state again.
-func (s *sharedCall) do(ctx context.Context, run func() error) (ran bool, err error) {
+func (s *sharedCall) doOnce(ctx context.Context, run func() error) (ran bool, err error) {
 	s.mu.Lock()
 	if t := s.pending; t != nil {
 		s.mu.Unlock()

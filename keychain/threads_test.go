@@ -60,7 +60,7 @@ func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app
 // pod has two images of one registry and a pull secret for each. Both images can be pulled, in
 // either order of the secrets.
 func TestSecretsOfOneRegistry(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		for _, turned := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, turned %t", scheme, turned), func(t *testing.T) {
 				s, app, db := twoTeams(t, auth)
@@ -74,7 +74,7 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 				keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: secrets}})
 				for ref, want := range map[name.Reference]string{app: "good", db: "other"} {
 					tr := mustTransport(t, keys, ref.Context())
-					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+					if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 						t.Error(err)
 					}
 					if c := tr.Credential(); c == nil || c.Username != want || c.Origin.PullSecret == nil {
@@ -89,7 +89,7 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 // TestStaleSecretFirst verifies google/go-containerregistry#1431. If a credential has expired, the
 // next credential for the same registry is tried, as in the kubelet.
 func TestStaleSecretFirst(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, app, _ := twoTeams(t, auth)
 			keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
@@ -97,7 +97,7 @@ func TestStaleSecretFirst(t *testing.T) {
 				newPullSecret(t, "gone", s.Addr(), "nobody", "stale"),
 				newPullSecret(t, "new", s.Addr(), "good", canary.PasswordSecret),
 			}}})
-			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
+			if err := pullLayers(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
 			if pings, anonymous, refused := countLogins(s); refused["good"] != 1 || refused["nobody"] != 1 || anonymous > 0 || pings > 1 {
@@ -112,13 +112,13 @@ func TestStaleSecretFirst(t *testing.T) {
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBasic)
 	u := &providerUsers{}
-	u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
+	u.setUsers(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+	keys := New(u.newKeyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
 		newPullSecret(t, "host", s.Addr(), "by-host", "stale"),
 		newPullSecret(t, "path", s.Addr()+"/team", "by-path", "stale"),
 		newPullSecret(t, "elsewhere", s.Addr()+"/other", "elsewhere", "stale"),
 	}}})
-	if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	var order []string
@@ -137,9 +137,9 @@ func TestSecretsBeforeProviders(t *testing.T) {
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBearer)
 	u := &providerUsers{}
-	u.set(providerUser{err: errors.New("no network")})
-	k := u.keyring(t, s.Addr())
-	err := pull(t.Context(), app, mustTransport(t, New(k, Options{}), app.Context()).Wrapper())
+	u.setUsers(providerUser{err: errors.New("no network")})
+	k := u.newKeyring(t, s.Addr())
+	err := pullLayers(t.Context(), app, mustTransport(t, New(k, Options{}), app.Context()).Wrapper())
 	var failed *regcred.LookupError
 	if !errors.As(err, &failed) {
 		t.Errorf("a Transport: got %v, want a LookupError", err)
@@ -153,7 +153,7 @@ func TestHelperFails(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{newPullSecret(t, "app", s.Addr(), "good", canary.PasswordSecret)}}})
-	if err := pull(t.Context(), app, mustTransport(t, with, app.Context()).Wrapper()); err != nil {
+	if err := pullLayers(t.Context(), app, mustTransport(t, with, app.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,8 +163,8 @@ func TestHelperFails(t *testing.T) {
 func TestRegistryAndRepository(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBasic)
 	u := &providerUsers{}
-	u.set(providerUser{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{newPullSecret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
+	u.setUsers(providerUser{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
+	keys := New(u.newKeyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{newPullSecret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
 	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
 		a := must.Get(keys.ResolveContext(t.Context(), resource))(t)
 		if got, err := authn.Authorization(t.Context(), a); err != nil || got.Username != want {

@@ -14,13 +14,13 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// trickle is a body of several KiB that needs some time for each.
-type trickle struct {
+// trickleReader is a body of several KiB that needs some time for each.
+type trickleReader struct {
 	kib   int
 	every time.Duration
 }
 
-func (s *trickle) Read(p []byte) (int, error) {
+func (s *trickleReader) Read(p []byte) (int, error) {
 	if s.kib--; s.kib < 0 {
 		return 0, io.EOF
 	}
@@ -62,7 +62,7 @@ func TestSlowUpload(t *testing.T) {
 			t.Cleanup(func() { close(done) })
 			opts := Options{ResponseTimeout: tt.response, IdleTimeout: tt.idle}
 			tr := mustTransport(t, New(newGoodKeyring(t, f.host()), opts), ref.Context())
-			req, _ := http.NewRequestWithContext(t.Context(), "PATCH", f.URL+"/v2/team/app/blobs/uploads/x", &trickle{10, 80 * time.Millisecond})
+			req, _ := http.NewRequestWithContext(t.Context(), "PATCH", f.URL+"/v2/team/app/blobs/uploads/x", &trickleReader{10, 80 * time.Millisecond})
 			resp, err := tr.RoundTrip(req)
 			if err == nil {
 				resp.Body.Close()

@@ -151,7 +151,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 	defer out.closeUnsent(req)
 	r.send(req, out)
 	if out.canRenew(req) {
-		switch next, err := t.renew(req.Context(), r); {
+		switch next, err := t.renewCredentials(req.Context(), r); {
 		case err != nil:
 			out.recordError(&refusedError{refusal: refusal{FailedAttempt: login.FailedAttempt{Err: fmt.Errorf("look up other credentials: %w", err)}}})
 		case next != r:
@@ -183,9 +183,9 @@ func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet)
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
-// renew looks up the credentials again unless a recent lookup did so. It returns the new
+// renewCredentials looks up the credentials again unless a recent lookup did so. It returns the new
 // credentials, or refused if they have not changed.
-func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
+func (t *Transport) renewCredentials(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
 		last := refused.renewedAt.Load() // load before t.current; lookUpAgain stores them in the opposite order
 		if r := t.current.Load(); r != refused {
@@ -194,7 +194,7 @@ func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credent
 		if last != nil && time.Since(*last) < minRenewInterval {
 			return refused, nil
 		}
-		if _, err := refused.renewing.do(ctx, func() error { return t.lookUpAgain(ctx, refused) }); err != nil {
+		if _, err := refused.renewing.doOnce(ctx, func() error { return t.lookUpAgain(ctx, refused) }); err != nil {
 			return nil, err
 		}
 	}

@@ -21,24 +21,24 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-var schemes = map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer}
+var authSchemes = map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer}
 
 // TestOrder verifies that the third credential is used if the first two are wrong. Even concurrent
 // requests send each wrong password only once, with one ping and no anonymous token.
 func TestOrder(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 8)
 			u := &providerUsers{}
-			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
 			if tr.Credential() != nil {
 				t.Error("a credential before the first request")
 			}
 			var wg sync.WaitGroup
 			for range 10 {
 				wg.Go(func() {
-					if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+					if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -58,13 +58,13 @@ func TestOrder(t *testing.T) {
 // TestAllRefused verifies that the response lists all rejected credentials, and that a later
 // request does not send the wrong password again.
 func TestAllRefused(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 1)
 			u := &providerUsers{}
-			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-			err := pull(t.Context(), ref, tr.Wrapper())
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
+			err := pullLayers(t.Context(), ref, tr.Wrapper())
 			var terr *transport.Error
 			if !errors.As(err, &terr) || len(terr.Errors) != 2 {
 				t.Fatalf("got %v", err)
@@ -76,7 +76,7 @@ func TestAllRefused(t *testing.T) {
 			}
 			canary.AssertAbsent(t, "the error", err.Error())
 			s.ResetLog()
-			if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
+			if err := pullLayers(t.Context(), ref, tr.Wrapper()); err == nil {
 				t.Error("pulled")
 			}
 			if _, _, refused := countLogins(s); refused["good"] > 0 {
@@ -90,9 +90,9 @@ func TestAllRefused(t *testing.T) {
 func TestProviderFails(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthNone}, 1)
 	u := &providerUsers{}
-	u.set(providerUser{err: errors.New("no network")})
-	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
-	err := pull(t.Context(), ref, tr.Wrapper())
+	u.setUsers(providerUser{err: errors.New("no network")})
+	tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
+	err := pullLayers(t.Context(), ref, tr.Wrapper())
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
 		t.Errorf("got %v, %d requests", err, len(s.Requests()))
 	}
@@ -102,8 +102,8 @@ func TestProviderFails(t *testing.T) {
 func TestAnonymous(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBearer} {
 		s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
-		tr := mustTransport(t, New((&providerUsers{}).keyring(t, s.Addr()), Options{}), ref.Context())
-		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
+		tr := mustTransport(t, New((&providerUsers{}).newKeyring(t, s.Addr()), Options{}), ref.Context())
+		if err := pullLayers(t.Context(), ref, tr.Wrapper()); err != nil {
 			t.Error(err)
 		}
 		if _, anonymous, _ := countLogins(s); anonymous > 1 {
@@ -115,17 +115,17 @@ func TestAnonymous(t *testing.T) {
 // TestPasswordChangeDuringCopy changes the password during a copy of 30 blobs, and verifies that
 // the copy succeeds and sends the old password at most twice more.
 func TestPasswordChangeDuringCopy(t *testing.T) {
-	for scheme, auth := range schemes {
+	for scheme, auth := range authSchemes {
 		t.Run(scheme, func(t *testing.T) {
 			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 30)
 			u := &providerUsers{}
-			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
-			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
+			u.setUsers(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			tr := mustTransport(t, New(u.newKeyring(t, s.Addr()), Options{}), ref.Context())
 			openLayers(t, ref, tr.Wrapper(), func(i int) {
 				if i == 10 {
 					s.SetUser("good", canary.PasswordSecret+"2")
 					s.ExpireTokens()
-					u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
+					u.setUsers(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 				}
 			})
 			if _, _, refused := countLogins(s); refused["good"] > 2 {
@@ -138,7 +138,7 @@ func TestPasswordChangeDuringCopy(t *testing.T) {
 // TestOtherRepository verifies that a transport sends no credentials for another repository.
 func TestOtherRepository(t *testing.T) {
 	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	k := New((&providerUsers{}).keyring(t, s.Addr()), Options{})
+	k := New((&providerUsers{}).newKeyring(t, s.Addr()), Options{})
 	tr := mustTransport(t, k, ref.Context())
 	other := must.Get(http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil))(t)
 	if _, err := tr.RoundTrip(other); err == nil || len(s.Requests()) > 0 {

@@ -35,7 +35,7 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 		kind: review.Kind,
 	}
 	var response authorizationv1.SelfSubjectAccessReview
-	if err := c.send(ctx, q, &response); err != nil {
+	if err := c.sendCall(ctx, q, &response); err != nil {
 		return false, "", err
 	}
 	return response.Status.Allowed, apiserver.CleanMessage(cmp.Or(response.Status.Reason, response.Status.EvaluationError)), nil
@@ -57,7 +57,7 @@ func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 		kind: review.Kind,
 	}
 	var response authenticationv1.SelfSubjectReview
-	if err := c.send(ctx, q, &response); err != nil {
+	if err := c.sendCall(ctx, q, &response); err != nil {
 		return User{}, err
 	}
 	return User{response.Status.UserInfo.Username, response.Status.UserInfo.Groups}, nil

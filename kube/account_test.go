@@ -21,9 +21,9 @@ import (
 )
 
 func TestGetServiceAccount(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
-	c := newClient(t, api, node, kube.Options{})
+	c := newClient(t, api, nodeName, kube.Options{})
 	got := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 	want := &regcred.ServiceAccount{
 		Namespace: "ci", Name: "builder", UID: req.ServiceAccountUID,
@@ -132,7 +132,7 @@ func TestAccountShared(t *testing.T) {
 }
 
 func TestAccountCanceled(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the pod is gone"))
@@ -148,27 +148,27 @@ var unavailableFaults = []struct {
 	says  string
 }{
 	{"no connection", (*testkube.Server).Stop, "http://testkube: connection refused"},
-	{"reset", fault(testkube.FaultConnReset), "the connection was closed before the response was complete"},
-	{"cut off", fault(testkube.FaultTruncate), "the connection was closed before the response was complete"},
-	{"hangs", fault(testkube.FaultHang), "timed out after 10s"},
+	{"reset", injectFault(testkube.FaultConnReset), "the connection was closed before the response was complete"},
+	{"cut off", injectFault(testkube.FaultTruncate), "the connection was closed before the response was complete"},
+	{"hangs", injectFault(testkube.FaultHang), "timed out after 10s"},
 	{"too slow", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.FaultSlow, Delay: 11 * time.Second, Times: testkube.Forever})
 	}, "timed out after 10s"},
-	{"429", fault(testkube.FaultTooManyRequests), "429 Too Many Requests"},
+	{"429", injectFault(testkube.FaultTooManyRequests), "429 Too Many Requests"},
 	{"429, later", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 30 * time.Second, Times: testkube.Forever})
 	}, "retry after 30s"},
 	{"429, again and again", func(s *testkube.Server) {
 		s.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Times: testkube.Forever})
 	}, "429 Too Many Requests"},
-	{"500", fault(testkube.FaultServerError), "500 Internal Server Error"},
-	{"503", fault(testkube.FaultUnavailable), "503 Service Unavailable"},
-	{"login page", fault(testkube.FaultHTMLBody), "the response is not a ServiceAccount"},
-	{"other JSON", fault(testkube.FaultBadObject), "the response is not a ServiceAccount"},
-	{"huge", fault(testkube.FaultHugeBody), "the response is longer than 4194304 bytes"},
+	{"500", injectFault(testkube.FaultServerError), "500 Internal Server Error"},
+	{"503", injectFault(testkube.FaultUnavailable), "503 Service Unavailable"},
+	{"login page", injectFault(testkube.FaultHTMLBody), "the response is not a ServiceAccount"},
+	{"other JSON", injectFault(testkube.FaultBadObject), "the response is not a ServiceAccount"},
+	{"huge", injectFault(testkube.FaultHugeBody), "the response is longer than 4194304 bytes"},
 }
 
-func fault(kind testkube.FaultKind) func(*testkube.Server) {
+func injectFault(kind testkube.FaultKind) func(*testkube.Server) {
 	return func(s *testkube.Server) { s.Inject(testkube.Fault{Kind: kind, Times: testkube.Forever}) }
 }
 
@@ -181,13 +181,13 @@ func TestAccountStale(t *testing.T) {
 				var log logBuffer
 				api := startPipe(t)
 				addAccountAndPod(api)
-				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.newLogger()})
 				read := time.Now()
 				mustGet(t, c)
 				tt.spoil(api)
 				time.Sleep(time.Minute)
 				mustGet(t, c)
-				if log.count(tt.says) != 1 || log.count("using the service account that was read earlier") != 1 {
+				if log.countLines(tt.says) != 1 || log.countLines("using the service account that was read earlier") != 1 {
 					t.Errorf("the log has not once each %q and that it is old:\n%s", tt.says, log.b.String())
 				}
 				calls := api.CountRequests("get", "serviceaccounts")
@@ -196,7 +196,7 @@ func TestAccountStale(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				wantCalls(t, api, "get", "serviceaccounts", calls)
-				if log.count("using the service account that was read earlier") != 10 {
+				if log.countLines("using the service account that was read earlier") != 10 {
 					t.Errorf("the log does not say of each of ten answers that it is old:\n%s", log.b.String())
 				}
 				time.Sleep(time.Until(read.Add(time.Hour)))
@@ -263,7 +263,7 @@ func TestAccountRefused(t *testing.T) {
 // TestServerDownAtStart verifies that a call fails immediately if the API server is down and
 // nothing is cached.
 func TestServerDownAtStart(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	api.Stop()
 	for name, ask := range clientCalls(c) {
@@ -307,7 +307,7 @@ func clientCalls(c *kube.Client) map[string]func(context.Context) error {
 // TestNames verifies that no request is sent for a name that would change the path to another
 // object.
 func TestNames(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	for _, name := range []string{"", ".", "..", "../secrets/one", "..%2fsecrets%2fone", strings.Repeat("x", 254)} {
@@ -324,7 +324,7 @@ func TestNames(t *testing.T) {
 // TestAccountsBounded verifies that the cache of service accounts has a limited size, and that an
 // evicted service account is requested again.
 func TestAccountsBounded(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	const most = 2000
 	for i := range most + 1 {

@@ -18,7 +18,7 @@ import (
 // TestTryToken verifies that TryToken sends the same request as RequestToken, but as a dry run each
 // time.
 func TestTryToken(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
 	var queries queryLog
 	c := connectVia(t, api, &queries)

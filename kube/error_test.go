@@ -56,11 +56,11 @@ func TestErrors(t *testing.T) {
 			want: `get secrets ci/one: HOST returned 403 Forbidden: secrets "one" is forbidden: User "dev" cannot get resource "secrets" in API group "" in the namespace "ci": the client needs the verb "get" on the resource "secrets" in namespace "ci"`,
 		},
 		{
-			name: "audience", user: node,
+			name: "audience", user: nodeName,
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: audience "reg.example" not found in pod spec volume, system:node:node-1 is not authorized to request tokens for this audience: the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
 		{
-			name: "audience, from 1.37 on", user: node,
+			name: "audience, from 1.37 on", user: nodeName,
 			with: says(`serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example"`),
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: system:node:node-1 is not authorized to request tokens for audience "reg.example": the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`,
 		},
@@ -70,22 +70,22 @@ func TestErrors(t *testing.T) {
 			want: `get serviceaccounts ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: User "system:node:node-2" cannot get resource "serviceaccounts" in API group "" in the namespace "ci": no relationship found between node 'node-2' and this object: a node can read only objects used by its pods, and the API server found no pod on this node that uses this object`,
 		},
 		{
-			name: "pod of another node", user: node,
+			name: "pod of another node", user: nodeName,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node`),
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token bound to a pod scheduled on a different node: the pod is not on this node, and a node can request tokens only for its own pods`,
 		},
 		{
-			name: "node without a pod", user: node,
+			name: "node without a pod", user: nodeName,
 			with: func(_ *testkube.Server, r *regcred.TokenRequest) { r.PodName, r.PodUID = "", "" },
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token not bound to a pod: a node can request only tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
-			name: "node without a pod's UID", user: node,
+			name: "node without a pod's UID", user: nodeName,
 			with: says(`serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid`),
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: node requested token with a pod binding without a uid: a node can request only tokens that are bound to one of its pods, by name and UID`,
 		},
 		{
-			name: "node, pod that is another by now", user: node,
+			name: "node, pod that is another by now", user: nodeName,
 			with: says(`serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`),
 			want: `create serviceaccounts/token ci/builder: HOST returned 403 Forbidden: serviceaccounts "builder" is forbidden: the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated`,
 		},
@@ -124,7 +124,7 @@ func TestErrors(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			req := addAccountAndPod(api)
 			if tt.with != nil {
 				tt.with(api, &req)
@@ -148,11 +148,11 @@ func TestErrors(t *testing.T) {
 
 // TestNodePermissions verifies which requests a node may send without extra permissions.
 func TestNodePermissions(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
-	c := newClient(t, api, node, kube.Options{})
+	c := newClient(t, api, nodeName, kube.Options{})
 	mustGet(t, c)
-	api.Grant(node, testkube.AudienceVerb, req.Audience)
+	api.Grant(nodeName, testkube.AudienceVerb, req.Audience)
 	mustRequest(t, c, req)
 }
 
@@ -247,7 +247,7 @@ func TestRedirect(t *testing.T) {
 // TestSubpath verifies a client of an API server whose URL has a path, as behind a management
 // server.
 func TestSubpath(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	addAccountAndPod(api)
 	var paths []string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -321,7 +321,7 @@ func TestNewCopies(t *testing.T) {
 // TestUntrusted verifies that an API server gets no request if its certificate is not from a
 // trusted CA.
 func TestUntrusted(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	c, err := kube.New(&rest.Config{Host: api.URL(), BearerToken: api.Token(testkube.Admin)}, kube.Options{})
 	if err != nil {
 		t.Fatal(err)

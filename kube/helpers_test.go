@@ -21,10 +21,10 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-const node = "system:node:node-1"
+const nodeName = "system:node:node-1"
 
-// start starts an API server on loopback.
-func start(t testing.TB, opts testkube.Options) *testkube.Server {
+// startServer starts an API server on loopback.
+func startServer(t testing.TB, opts testkube.Options) *testkube.Server {
 	t.Helper()
 	api := must.Get(testkube.New(opts))(t)
 	t.Cleanup(api.Close)
@@ -34,7 +34,7 @@ func start(t testing.TB, opts testkube.Options) *testkube.Server {
 // startPipe starts an API server that can be used in a testing/synctest bubble.
 func startPipe(t *testing.T) *testkube.Server {
 	t.Helper()
-	return start(t, testkube.Options{Pipe: true})
+	return startServer(t, testkube.Options{Pipe: true})
 }
 
 // newClient returns a client that authenticates as a user.
@@ -102,12 +102,12 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-func (l *logBuffer) logger() *slog.Logger {
+func (l *logBuffer) newLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// count returns the number of log lines that contain part.
-func (l *logBuffer) count(part string) int {
+// countLines returns the number of log lines that contain part.
+func (l *logBuffer) countLines(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

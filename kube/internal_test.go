@@ -47,18 +47,18 @@ func TestEvictionOrder(t *testing.T) {
 	k.put("long", 1, in(3*time.Hour), now)
 	k.put("short", 2, in(time.Hour), now)
 	k.put("ended", 3, in(time.Second), now)
-	if _, ok := k.get("ended", in(time.Second)); ok {
+	if _, ok := k.getUnexpired("ended", in(time.Second)); ok {
 		t.Error("an expired entry is returned")
 	}
 	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // evicts "ended"
 	k.put("short", 5, in(time.Hour), in(2*time.Second))  // replaces "short"
 	for _, key := range []string{"long", "short", "more"} {
-		if _, ok := k.get(key, now); !ok {
+		if _, ok := k.getUnexpired(key, now); !ok {
 			t.Errorf("%q is gone", key)
 		}
 	}
 	k.put("last", 6, in(4*time.Hour), in(2*time.Second))
-	if _, ok := k.get("short", now); ok || len(k.entries) != 3 {
+	if _, ok := k.getUnexpired("short", now); ok || len(k.entries) != 3 {
 		t.Errorf("what ends first is there, or there are %d entries", len(k.entries))
 	}
 	k.put("x", 7, in(48*time.Hour), in(24*time.Hour))

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-const registry = "reg.example"
+const registryHost = "reg.example"
 
 // countingPlugin is a plugin that counts its calls and records the last request.
 type countingPlugin struct {
@@ -37,17 +37,17 @@ func (p *countingPlugin) GetCredentials(_ context.Context, req *plugin.Request) 
 	p.last.Store(req)
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Hour),
-		Auth: map[string]plugin.AuthConfig{registry: {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}},
+		Auth: map[string]plugin.AuthConfig{registryHost: {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 
-// keyring returns a keyring that calls the plugin p with service account tokens.
-func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.TokenCacheType) *regcred.Keyring {
+// newKeyring returns a keyring that calls the plugin p with service account tokens.
+func newKeyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.TokenCacheType) *regcred.Keyring {
 	t.Helper()
 	config := &config.Config{Providers: []config.Provider{{
-		Name: "cloud", MatchImages: []string{registry}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
+		Name: "cloud", MatchImages: []string{registryHost}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
 		TokenAttributes: &config.TokenAttributes{
-			ServiceAccountTokenAudience: registry, CacheType: cacheType, RequireServiceAccount: new(true),
+			ServiceAccountTokenAudience: registryHost, CacheType: cacheType, RequireServiceAccount: new(true),
 			OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 		},
 	}}}
@@ -62,7 +62,7 @@ func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.T
 // addPods adds n pods on node-1 that all use one service account.
 func addPods(api *testkube.Server, n int) []*regcred.Pod {
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
-	api.Grant(node, testkube.AudienceVerb, registry)
+	api.Grant(nodeName, testkube.AudienceVerb, registryHost)
 	var all []*regcred.Pod
 	for i := range n {
 		name := fmt.Sprint("pod-", i)
@@ -89,12 +89,12 @@ func TestManyPods(t *testing.T) {
 				api := startPipe(t)
 				all := addPods(api, n)
 				p := &countingPlugin{}
-				k := keyring(t, newClient(t, api, node, kube.Options{}), p, tt.cacheType)
+				k := newKeyring(t, newClient(t, api, nodeName, kube.Options{}), p, tt.cacheType)
 				var wg sync.WaitGroup
 				for _, pod := range all {
 					wg.Go(func() {
 						for i := range images {
-							image := fmt.Sprintf("%s/app-%d:v1", registry, i)
+							image := fmt.Sprintf("%s/app-%d:v1", registryHost, i)
 							if res, err := k.Lookup(t.Context(), regcred.Request{Image: image, Pod: pod}); err != nil || len(res.Credentials) != 1 {
 								t.Errorf("%s: %v", pod.Name, err)
 							}
@@ -112,9 +112,9 @@ func TestManyPods(t *testing.T) {
 	}
 }
 
-func lookup(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*regcred.Attempt, error) {
+func lookUpPod(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*regcred.Attempt, error) {
 	t.Helper()
-	res, err := k.Lookup(t.Context(), regcred.Request{Image: registry + "/" + image, Pod: pod})
+	res, err := k.Lookup(t.Context(), regcred.Request{Image: registryHost + "/" + image, Pod: pod})
 	if res == nil || len(res.Attempts) != 1 {
 		t.Fatalf("got %v, error %v, want one attempt", res, err)
 	}
@@ -143,15 +143,15 @@ func TestLongAnnotations(t *testing.T) {
 		{"256 KiB, not passed on", "example.com/other", 256<<10 - len(role), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			pod := addPods(api, 1)[0]
 			api.AddServiceAccount(testkube.ServiceAccount{
 				Namespace: "ci", Name: "builder", UID: "uid-1",
 				Annotations: map[string]string{tt.key: strings.Repeat("x", tt.length)},
 			})
 			p := &countingPlugin{}
-			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
-			a, err := lookup(t, k, pod, "app")
+			k := newKeyring(t, newClient(t, api, nodeName, kube.Options{}), p, config.CachePerServiceAccount)
+			a, err := lookUpPod(t, k, pod, "app")
 			if a.Stage != tt.stage {
 				t.Fatalf("failed at %q, want %q: %.500v", a.Stage, tt.stage, err)
 			}
@@ -179,20 +179,20 @@ func TestKeyringWhileDown(t *testing.T) {
 		api := startPipe(t)
 		all := addPods(api, 2)
 		p := &countingPlugin{}
-		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
-		must.Get(lookup(t, k, all[0], "app"))(t)
+		k := newKeyring(t, newClient(t, api, nodeName, kube.Options{}), p, config.CachePerToken)
+		must.Get(lookUpPod(t, k, all[0], "app"))(t)
 		api.Stop()
 		time.Sleep(59 * time.Minute) // the token must be refreshed, but is still valid
-		a, err := lookup(t, k, all[0], "app")
+		a, err := lookUpPod(t, k, all[0], "app")
 		if err != nil || a.Cache != regcred.CacheHit {
 			t.Errorf("from the cache: %q, error %v", a.Cache, err)
 		}
-		a, err = lookup(t, k, all[1], "app")
+		a, err = lookUpPod(t, k, all[1], "app")
 		if a.Stage != regcred.StageToken || !errors.As(err, new(*regcred.LookupError)) {
 			t.Errorf("another pod, without a token: stage %q, error %v", a.Stage, err)
 		}
 		time.Sleep(time.Minute)
-		a, err = lookup(t, k, all[0], "app") // one hour after the first lookup
+		a, err = lookUpPod(t, k, all[0], "app") // one hour after the first lookup
 		if a.Stage != regcred.StageServiceAccount || err == nil {
 			t.Errorf("after an hour: stage %q, error %v", a.Stage, err)
 		}
@@ -203,13 +203,13 @@ func TestKeyringWhileDown(t *testing.T) {
 // two layers.
 func TestTokenExpiresDuringPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := start(t, testkube.Options{Pipe: true, TokenLifetime: 10 * time.Minute})
+		api := startServer(t, testkube.Options{Pipe: true, TokenLifetime: 10 * time.Minute})
 		pod := addPods(api, 1)[0]
 		p := &countingPlugin{}
-		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
+		k := newKeyring(t, newClient(t, api, nodeName, kube.Options{}), p, config.CachePerToken)
 		seen := map[string]bool{}
 		for range 30 {
-			must.Get(lookup(t, k, pod, "app"))(t)
+			must.Get(lookUpPod(t, k, pod, "app"))(t)
 			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}
@@ -232,7 +232,7 @@ func TestLookupErrors(t *testing.T) {
 		{"403 to the service account", func(s *testkube.Server) {
 			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Verb: "get"})
 		}, regcred.StageServiceAccount, `the client needs the verb "get" on the resource "serviceaccounts" in namespace "ci"`},
-		{"403 to the audience", func(s *testkube.Server) { s.Revoke(node, testkube.AudienceVerb, registry) },
+		{"403 to the audience", func(s *testkube.Server) { s.Revoke(nodeName, testkube.AudienceVerb, registryHost) },
 			regcred.StageToken, `the client needs the verb "request-serviceaccounts-token-audience" on the resource "reg.example" in namespace "ci"`},
 		{"deleted before the token", func(s *testkube.Server) {
 			s.Inject(testkube.Fault{Kind: testkube.FaultNotFound, Resource: "serviceaccounts/token"})
@@ -243,12 +243,12 @@ func TestLookupErrors(t *testing.T) {
 		{"down", (*testkube.Server).Stop, regcred.StageServiceAccount, "connection refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			pod := addPods(api, 1)[0]
 			tt.with(api)
 			p := &countingPlugin{}
-			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
-			a, err := lookup(t, k, pod, "app")
+			k := newKeyring(t, newClient(t, api, nodeName, kube.Options{}), p, config.CachePerServiceAccount)
+			a, err := lookUpPod(t, k, pod, "app")
 			if a.Stage != tt.stage || !errors.As(err, new(*regcred.LookupError)) || p.execs.Load() > 0 {
 				t.Errorf("stage %q, want %q; %d execs; error %v", a.Stage, tt.stage, p.execs.Load(), err)
 			}
@@ -267,13 +267,13 @@ func TestLookupErrors(t *testing.T) {
 func BenchmarkWarmLookup(b *testing.B) {
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		b.Run(string(cacheType), func(b *testing.B) {
-			api := start(b, testkube.Options{})
+			api := startServer(b, testkube.Options{})
 			pod := addPods(api, 1)[0]
 			c := newClient(b, api, testkube.Admin, kube.Options{})
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
-			k := keyring(b, c, &countingPlugin{}, cacheType)
-			req := regcred.Request{Image: registry + "/app:v1", Pod: pod}
+			k := newKeyring(b, c, &countingPlugin{}, cacheType)
+			req := regcred.Request{Image: registryHost + "/app:v1", Pod: pod}
 			ask := func() {
 				if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
 					b.Fatal(err)
@@ -291,7 +291,7 @@ func BenchmarkWarmLookup(b *testing.B) {
 // BenchmarkManyPods measures the memory in use after lookups for 5,000 pods of 500 service accounts
 // (heap-bytes).
 func BenchmarkManyPods(b *testing.B) {
-	api := start(b, testkube.Options{})
+	api := startServer(b, testkube.Options{})
 	var all []*regcred.Pod
 	for i := range 5000 {
 		account, pod := fmt.Sprint("account-", i%500), fmt.Sprint("pod-", i)
@@ -303,10 +303,10 @@ func BenchmarkManyPods(b *testing.B) {
 	}
 	for b.Loop() {
 		c := newClient(b, api, testkube.Admin, kube.Options{})
-		k := keyring(b, c, &countingPlugin{}, config.CachePerToken)
+		k := newKeyring(b, c, &countingPlugin{}, config.CachePerToken)
 		before := heapBytes()
 		for _, pod := range all {
-			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registry + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {
+			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registryHost + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {
 				b.Fatal(err)
 			}
 		}

@@ -28,7 +28,7 @@ type Pod struct {
 // Pod reads a pod. Errors are of type [*Error].
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	var pod corev1.Pod
-	if err := c.send(ctx, newGetCall("Pod", "pods", namespace, name), &pod); err != nil {
+	if err := c.sendCall(ctx, newGetCall("Pod", "pods", namespace, name), &pod); err != nil {
 		return nil, err
 	}
 	return &Pod{
@@ -85,7 +85,7 @@ func (c *Client) PullSecrets(ctx context.Context, namespace string, names []stri
 
 func (c *Client) pullSecret(ctx context.Context, namespace, name string) (*regcred.PullSecret, error) {
 	var s corev1.Secret
-	if err := c.send(ctx, newGetCall("Secret", "secrets", namespace, name), &s); err != nil {
+	if err := c.sendCall(ctx, newGetCall("Secret", "secrets", namespace, name), &s); err != nil {
 		return nil, err
 	}
 	return &regcred.PullSecret{

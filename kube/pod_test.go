@@ -19,14 +19,14 @@ import (
 )
 
 func TestPod(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	uid := api.AddPod(testkube.Pod{
 		Namespace: "ci", Name: "web", ServiceAccount: "builder", Node: "node-1",
 		PullSecrets: []string{"two", "", "one"},
 		InitImages:  []string{"reg.example/init:1", "reg.example/app:1"},
 		Images:      []string{"reg.example/app:1", "reg.example/side:1"},
 	})
-	got := must.Get(newClient(t, api, node, kube.Options{}).Pod(t.Context(), "ci", "web"))(t)
+	got := must.Get(newClient(t, api, nodeName, kube.Options{}).Pod(t.Context(), "ci", "web"))(t)
 	want := &kube.Pod{
 		Pod:         regcred.Pod{Namespace: "ci", Name: "web", UID: uid, ServiceAccount: "builder"},
 		Node:        "node-1",
@@ -41,7 +41,7 @@ func TestPod(t *testing.T) {
 // TestPullSecrets verifies that PullSecrets returns the readable secrets in order and unchanged,
 // and the errors of the other secrets.
 func TestPullSecrets(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	login := []byte(`{"auths":{"reg.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}`)
 	secrets := []regcred.PullSecret{
 		{Namespace: "ci", Name: "z", Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{".dockerconfigjson": login}},
@@ -83,7 +83,7 @@ func TestPullSecretSpoiled(t *testing.T) {
 		{"a name instead", testkube.Fault{Kind: testkube.FaultReplaceText, Old: `"Secret"`, New: `"` + canary.PasswordSecret + `"`}, "the response is not a Secret"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one", Data: map[string][]byte{"x": []byte(canary.PasswordSecret)}})
 			api.Inject(tt.fault)
 			got, err := newClient(t, api, testkube.Admin, kube.Options{}).PullSecrets(t.Context(), "ci", []string{"one"})
@@ -100,9 +100,9 @@ func TestPullSecretSpoiled(t *testing.T) {
 }
 
 func TestReviews(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	addAccountAndPod(api)
-	api.Grant(node, testkube.AudienceVerb, "reg.example")
+	api.Grant(nodeName, testkube.AudienceVerb, "reg.example")
 	for _, tt := range []struct {
 		name   string
 		user   string
@@ -112,12 +112,12 @@ func TestReviews(t *testing.T) {
 	}{
 		{"admin", testkube.Admin, kube.Access{Verb: "list", Resource: "secrets"}, true, ""},
 		{"dev", "dev", kube.Access{Verb: "get", Resource: "pods", Namespace: "ci"}, false, ""},
-		{"node, service account of a pod", node, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: "ci", Name: "builder"}, true, ""},
-		{"node, another", node, kube.Access{Verb: "get", Resource: "pods", Namespace: "ci", Name: "other"}, false, "no relationship found between node 'node-1' and this object"},
-		{"node, token", node, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "ci", Name: "builder"}, true, ""},
-		{"node, list", node, kube.Access{Verb: "list", Resource: "serviceaccounts"}, false, "can only create tokens for individual service accounts"},
-		{"node, audience", node, kube.Access{Verb: testkube.AudienceVerb, Resource: "reg.example"}, true, ""},
-		{"node, other audience", node, kube.Access{Verb: testkube.AudienceVerb, Resource: "other.example"}, false, ""},
+		{"node, service account of a pod", nodeName, kube.Access{Verb: "get", Resource: "serviceaccounts", Namespace: "ci", Name: "builder"}, true, ""},
+		{"node, another", nodeName, kube.Access{Verb: "get", Resource: "pods", Namespace: "ci", Name: "other"}, false, "no relationship found between node 'node-1' and this object"},
+		{"node, token", nodeName, kube.Access{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "ci", Name: "builder"}, true, ""},
+		{"node, list", nodeName, kube.Access{Verb: "list", Resource: "serviceaccounts"}, false, "can only create tokens for individual service accounts"},
+		{"node, audience", nodeName, kube.Access{Verb: testkube.AudienceVerb, Resource: "reg.example"}, true, ""},
+		{"node, other audience", nodeName, kube.Access{Verb: testkube.AudienceVerb, Resource: "other.example"}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newClient(t, api, tt.user, kube.Options{})
@@ -127,8 +127,8 @@ func TestReviews(t *testing.T) {
 			}
 		})
 	}
-	got, err := newClient(t, api, node, kube.Options{}).WhoAmI(t.Context())
-	want := kube.User{Username: node, Groups: []string{"system:nodes", "system:authenticated"}}
+	got, err := newClient(t, api, nodeName, kube.Options{}).WhoAmI(t.Context())
+	want := kube.User{Username: nodeName, Groups: []string{"system:nodes", "system:authenticated"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got)\n%s", err, diff)
 	}

@@ -15,8 +15,8 @@ type server struct {
 	credentialKind string // for errors; see describeCredentials
 }
 
-// send sends a request.
-func (s *server) send(ctx context.Context, q *apiCall, into any) error {
+// sendCall sends a request.
+func (s *server) sendCall(ctx context.Context, q *apiCall, into any) error {
 	if failure := s.GetObject(ctx, &q.Call, q.kind, into); failure != nil {
 		return s.requestError(q, failure)
 	}

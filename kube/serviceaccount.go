@@ -80,7 +80,7 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 // cachedAccount returns the cached service account and when it was read. It returns nil if
 // no service account was read within Options.MaxStale.
 func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
-	if a, ok := c.accounts.get(key, now); ok {
+	if a, ok := c.accounts.getUnexpired(key, now); ok {
 		return a, a.readAt
 	}
 	return nil, time.Time{}
@@ -95,7 +95,7 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 		return old, nil // another call read it in the meantime
 	}
 	var sa corev1.ServiceAccount
-	err := c.send(ctx, q, &sa)
+	err := c.sendCall(ctx, q, &sa)
 	now := time.Now()
 	switch {
 	case err == nil:
@@ -106,7 +106,7 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 		c.accounts.put(key, a, start.Add(c.opts.MaxStale), now)
 		return a, nil
 	case !isUnavailable(err):
-		c.accounts.drop(key)
+		c.accounts.deleteKey(key)
 		return nil, err
 	case old == nil:
 		return nil, err

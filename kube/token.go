@@ -66,7 +66,7 @@ func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (pl
 
 // liveToken returns a cached token that does not need to be refreshed yet.
 func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, ok bool) {
-	t, ok = c.tokens.get(req, now)
+	t, ok = c.tokens.getUnexpired(req, now)
 	return t, ok && now.Before(t.refresh)
 }
 
@@ -84,9 +84,9 @@ func (c *Client) refreshToken(ctx context.Context, q *apiCall, req regcred.Token
 	}
 	if !isUnavailable(err) {
 		// The service account may have changed, so read it at the next lookup.
-		c.accounts.drop(accountKey{req.Namespace, req.ServiceAccount})
+		c.accounts.deleteKey(accountKey{req.Namespace, req.ServiceAccount})
 	}
-	old, ok := c.tokens.get(req, now)
+	old, ok := c.tokens.getUnexpired(req, now)
 	if !ok {
 		return plugin.Secret{}, err
 	}
@@ -128,7 +128,7 @@ func (c *Client) fetchToken(ctx context.Context, q *apiCall, req regcred.TokenRe
 	q.Body = &request
 	sent := time.Now()
 	var response authenticationv1.TokenRequest
-	if err := c.send(ctx, q, &response); err != nil {
+	if err := c.sendCall(ctx, q, &response); err != nil {
 		return nil, err
 	}
 	if err := checkToken(&response, req.Audience); err != nil {

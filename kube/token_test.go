@@ -22,7 +22,7 @@ import (
 
 // TestTokenRequest verifies that RequestToken sends the same request as a kubelet.
 func TestTokenRequest(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
 	unbound := req
 	unbound.PodName, unbound.PodUID = "", ""
@@ -80,7 +80,7 @@ func TestTokenRefresh(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := start(t, testkube.Options{Pipe: true, TokenLifetime: tt.life})
+				api := startServer(t, testkube.Options{Pipe: true, TokenLifetime: tt.life})
 				req := addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{})
 				asked := time.Now()
@@ -118,7 +118,7 @@ func TestTokenOutlives(t *testing.T) {
 				var log logBuffer
 				api := startPipe(t)
 				req := addAccountAndPod(api)
-				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
+				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.newLogger()})
 				asked := time.Now()
 				first := mustRequest(t, c, req)
 				fault := api.Inject(testkube.Fault{Kind: tt.kind, Times: testkube.Forever})
@@ -128,7 +128,7 @@ func TestTokenOutlives(t *testing.T) {
 						t.Fatal("there is another token")
 					}
 				}
-				if fault.Hits() != 1 || log.count("the old one is still valid") != 1 {
+				if fault.Hits() != 1 || log.countLines("the old one is still valid") != 1 {
 					t.Errorf("asked %d times within a moment:\n%s", fault.Hits(), log.b.String())
 				}
 				time.Sleep(10 * time.Second)
@@ -151,7 +151,7 @@ func TestTokenOutlives(t *testing.T) {
 
 // TestTokenKey verifies that a cached token is used only for an identical request.
 func TestTokenKey(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "other", UID: req.ServiceAccountUID})
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "cd", Name: "builder", UID: req.ServiceAccountUID})
@@ -233,7 +233,7 @@ func TestTokenOfDeletedAccount(t *testing.T) {
 		}, "409 Conflict"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			req := addAccountAndPod(api)
 			c := newClient(t, api, testkube.Admin, kube.Options{})
 			mustGet(t, c)
@@ -303,7 +303,7 @@ func TestTokenWrong(t *testing.T) {
 		{"huge", testkube.Fault{Kind: testkube.FaultHugeBody}, "the response is longer than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := start(t, testkube.Options{})
+			api := startServer(t, testkube.Options{})
 			req := addAccountAndPod(api)
 			c := newClient(t, api, testkube.Admin, kube.Options{})
 			api.Inject(tt.fault)
@@ -321,7 +321,7 @@ func TestTokenWrong(t *testing.T) {
 }
 
 func TestTokenWithoutAudience(t *testing.T) {
-	api := start(t, testkube.Options{})
+	api := startServer(t, testkube.Options{})
 	req := addAccountAndPod(api)
 	req.Audience = ""
 	_, err := newClient(t, api, testkube.Admin, kube.Options{}).RequestToken(t.Context(), req)
@@ -332,7 +332,7 @@ func TestTokenWithoutAudience(t *testing.T) {
 // TestTokenExpired verifies that a token that is already expired is returned but not cached, as in
 // the kubelet. This happens if the node's clock is far ahead of the API server's.
 func TestTokenExpired(t *testing.T) {
-	api := start(t, testkube.Options{TokenLifetime: -time.Hour})
+	api := startServer(t, testkube.Options{TokenLifetime: -time.Hour})
 	req := addAccountAndPod(api)
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	first := mustRequest(t, c, req)

@@ -30,8 +30,8 @@ func newTTLCache[K comparable, V any](most int) *ttlCache[K, V] {
 	return &ttlCache[K, V]{maxEntries: most, entries: map[K]expiringEntry[V]{}}
 }
 
-// get returns an entry if it exists and has not expired.
-func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
+// getUnexpired returns an entry if it exists and has not expired.
+func (k *ttlCache[K, V]) getUnexpired(key K, now time.Time) (value V, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.entries[key]
@@ -46,7 +46,7 @@ func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now.Sub(k.sweptAt) >= sweepInterval {
-		k.sweep(now)
+		k.removeExpired(now)
 	}
 	if _, known := k.entries[key]; !known && len(k.entries) >= k.maxEntries {
 		k.evict()
@@ -54,13 +54,13 @@ func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.entries[key] = expiringEntry[V]{value, until}
 }
 
-func (k *ttlCache[K, V]) drop(key K) {
+func (k *ttlCache[K, V]) deleteKey(key K) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.entries, key)
 }
 
-func (k *ttlCache[K, V]) sweep(now time.Time) {
+func (k *ttlCache[K, V]) removeExpired(now time.Time) {
 	k.sweptAt = now
 	for key, e := range k.entries {
 		if !now.Before(e.expires) {

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-const file = `apiVersion: kubelet.config.k8s.io/v1
+const configFile = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - name: harbor-credential-provider
@@ -27,7 +27,7 @@ providers:
 `
 
 func ExampleCheck() {
-	cfg, err := config.Parse("config.yaml", []byte(file))
+	cfg, err := config.Parse("config.yaml", []byte(configFile))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,7 +44,7 @@ func ExampleCheck() {
 }
 
 func ExampleBinDir() {
-	cfg, err := config.Parse("config.yaml", []byte(file))
+	cfg, err := config.Parse("config.yaml", []byte(configFile))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -27,7 +27,7 @@ func fileRules() []rules.Rule[*config.Provider] {
 // checkMissingPath reports a path that does not exist. The finding does not contain the path,
 // because a value can be a secret.
 func checkMissingPath(s setting) (fix, message string) {
-	path := s.path()
+	path := s.absolutePath()
 	if path == "" {
 		return "", ""
 	}
@@ -42,7 +42,7 @@ func checkMissingPath(s setting) (fix, message string) {
 }
 
 func checkEmptyFile(s setting) (fix, message string) {
-	path := s.path()
+	path := s.absolutePath()
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 		return "", ""
 	}
@@ -59,10 +59,10 @@ func wellKnownNameHint(prefix, path string) string {
 	return ""
 }
 
-// path returns the absolute path of the file that s refers to. It returns "" if the file is not
+// absolutePath returns the absolute path of the file that s refers to. It returns "" if the file is not
 // required.
-func (s setting) path() string {
-	path := strings.TrimPrefix(s.value(), "file://")
+func (s setting) absolutePath() string {
+	path := strings.TrimPrefix(s.valueText(), "file://")
 	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !isRequiredFile(s, path) {
 		return ""
 	}

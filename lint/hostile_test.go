@@ -105,7 +105,7 @@ func aliasesToLongText(text func(size int) string, head, item, after string) fun
 	}
 }
 
-func long(unit string) func(int) string {
+func longText(unit string) func(int) string {
 	return func(size int) string { return strings.Repeat(unit, size/len(unit)) }
 }
 
@@ -258,12 +258,12 @@ func hostileConfigs() []hostileConfig {
 	add("a tall tree of aliases", aliasTree("x", 2, 60, false))
 	add("a tree of maps", aliasTree("x", 9, 9, true))
 	add("a wide tree", aliasTree("x", 600, 2, false))
-	add("long text, many aliases", aliasesToLongText(long("x"), hostileHead+hostileOne, "  - *a\n", ""))
-	add("long number, many aliases", aliasesToLongText(long("9_"), hostileHead+hostileOne, "  - *a\n", "x\n"))
-	add("long binary, many aliases", aliasesToLongText(func(n int) string { return "!!binary " + long("aGlo")(n) }, hostileHead+hostileOne, "  - *a\n", ""))
-	add("long text, aliases, a broken second document", aliasesToLongText(long("x"), hostileHead+hostileOne, "  - *a\n", "---\n{ [ :\n"))
+	add("long text, many aliases", aliasesToLongText(longText("x"), hostileHead+hostileOne, "  - *a\n", ""))
+	add("long number, many aliases", aliasesToLongText(longText("9_"), hostileHead+hostileOne, "  - *a\n", "x\n"))
+	add("long binary, many aliases", aliasesToLongText(func(n int) string { return "!!binary " + longText("aGlo")(n) }, hostileHead+hostileOne, "  - *a\n", ""))
+	add("long text, aliases, a broken second document", aliasesToLongText(longText("x"), hostileHead+hostileOne, "  - *a\n", "---\n{ [ :\n"))
 	add("long text, aliases, a lower bracket", func(size int) string {
-		return strings.ReplaceAll("\n"+aliasesToLongText(long("x"), hostileHead+hostileOne, "  - *a\n", "")(size*3/4), "\n", "\n ") + "\n}%\n"
+		return strings.ReplaceAll("\n"+aliasesToLongText(longText("x"), hostileHead+hostileOne, "  - *a\n", "")(size*3/4), "\n", "\n ") + "\n}%\n"
 	})
 	add("merged", repeatToSize(hostileHead+"- &m\n  "+hostileOne[2:], "- {<<: *m, name: p%d}\n", ""))
 	add("merged many times into one", repeatToSize(hostileHead+"- &m\n  "+hostileOne[2:]+"- <<: [", "*m,", "*m]\n"))

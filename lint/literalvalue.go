@@ -23,8 +23,8 @@ type setting struct {
 	text     string // the whole argument or value; for --name=value, it includes the flag's name
 }
 
-// value returns the text without the flag's name and the equals sign.
-func (s setting) value() string {
+// valueText returns the text without the flag's name and the equals sign.
+func (s setting) valueText() string {
 	if strings.HasPrefix(s.text, "-") {
 		if _, value, ok := strings.Cut(s.text, "="); ok {
 			return value
@@ -33,8 +33,8 @@ func (s setting) value() string {
 	return s.text
 }
 
-// settings returns p's arguments and variables, except shell scripts.
-func settings(p *config.Provider) []setting {
+// argsAndEnv returns p's arguments and variables, except shell scripts.
+func argsAndEnv(p *config.Provider) []setting {
 	var all []setting
 	for k, a := range p.Arguments() {
 		if isShellScript(p, k) {
@@ -58,7 +58,7 @@ func settings(p *config.Provider) []setting {
 // reports each setting for which check returns a message.
 func eachSetting(check func(s setting) (fix, message string)) func(*config.Provider) []rules.Result {
 	return func(p *config.Provider) (rs []rules.Result) {
-		for _, s := range settings(p) {
+		for _, s := range argsAndEnv(p) {
 			if fix, message := check(s); message != "" {
 				rs = append(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
 			}
@@ -110,21 +110,21 @@ func checkCommand(s setting) (fix, message string) {
 }
 
 func checkHome(s setting) (fix, message string) {
-	if !homePattern().MatchString(s.value()) {
+	if !homePattern().MatchString(s.valueText()) {
 		return "", ""
 	}
 	return "write the absolute path", "no shell expands the ~ in " + s.label + ", so the plugin uses a directory named ~"
 }
 
 func checkPlaceholder(s setting) (fix, message string) {
-	if !rules.IsPlaceholder(s.value()) {
+	if !rules.IsPlaceholder(s.valueText()) {
 		return "", ""
 	}
 	return "set the value, or render the template", s.label + " looks like an unfilled placeholder"
 }
 
 func checkQuotes(s setting) (fix, message string) {
-	if !isQuoted(s.text) && !isQuoted(s.value()) {
+	if !isQuoted(s.text) && !isQuoted(s.valueText()) {
 		return "", ""
 	}
 	return "remove the inner quotes", s.label + " is enclosed in quotes, which are passed to the plugin because no shell removes them"

@@ -168,7 +168,7 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 			if budget--; budget < 0 {
 				return rs
 			}
-			if a.String() != b.String() && covers(a, b) && (i < k || !covers(b, a)) {
+			if a.String() != b.String() && coversPattern(a, b) && (i < k || !coversPattern(b, a)) {
 				rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.displayText(), a.displayText())...)
 				break
@@ -178,8 +178,8 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// covers reports whether a matches every image, and every registry without an image, that b
+// coversPattern reports whether a matches every image, and every registry without an image, that b
 // matches.
-func covers(a, b comparablePattern) bool {
+func coversPattern(a, b comparablePattern) bool {
 	return strings.HasPrefix(b.Path, a.Path) && a.Covers(b.Pattern)
 }

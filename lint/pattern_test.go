@@ -340,7 +340,7 @@ func TestLintPairsMatchImages(t *testing.T) {
 		}
 		patternA, _ := location.ParsePattern(sa)
 		patternB, _ := location.ParsePattern(sb)
-		cover := covers(comparablePattern{Pattern: patternA}, comparablePattern{Pattern: patternB})
+		cover := coversPattern(comparablePattern{Pattern: patternA}, comparablePattern{Pattern: patternB})
 		if cover {
 			covered++
 		}

@@ -24,7 +24,7 @@ func TestDependencies(t *testing.T) {
 	out := must.Get(goCommand(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output())(t)
 	deps := strings.Fields(string(out))
 	ours := []string{"plugin", "match", "internal/await", "internal/diagnose", "internal/executable", "internal/excerpt", "internal/location", "internal/process", "internal/protocol", "internal/regularfile", "internal/scrub", "internal/spelling"}
-	if !contains(deps, "sigs.k8s.io/json") {
+	if !containsLine(deps, "sigs.k8s.io/json") {
 		t.Errorf("got %q, want sigs.k8s.io/json among them", deps)
 	}
 	for _, dep := range deps {

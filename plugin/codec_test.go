@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-var versions = []string{V1, V1Beta1, V1Alpha1}
+var apiVersions = []string{V1, V1Beta1, V1Alpha1}
 
 func TestEncodeRequest(t *testing.T) {
 	full := Request{
@@ -411,7 +411,7 @@ var wireTypeNames = map[reflect.Type]string{
 
 // TestFieldsAreWritten verifies that each version writes its own fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
-	for _, version := range append(versions, OutOfTree) {
+	for _, version := range append(apiVersions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})
 		checkKeys(t, req, err, protocol.Fields(protocol.KindRequest, version))
 		resp, err := encodeResponse(&Response{version, CacheImage, new(time.Hour), map[string]AuthConfig{"a": {}}}, time.Now())
@@ -514,7 +514,7 @@ func FuzzDecodeLogin(f *testing.F) {
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	for _, version := range append(versions, OutOfTree) {
+	for _, version := range append(apiVersions, OutOfTree) {
 		data, err := EncodeRequest(&Request{version, "registry.example/a", NewSecret(canary.TokenSecret), map[string]string{"example.com/a": canary.TokenSecret}})
 		if err != nil {
 			f.Fatal(err)

@@ -208,11 +208,11 @@ func TestCommandEnvironment(t *testing.T) {
 		"ONE=1", "BOTH=[redacted: env[0], env of 0]", "SECRET=[redacted: env[1], env of 1]", "SHORT=ok",
 		c.Path, "get-it", "--token=[redacted: args[1]]", "[redacted: args[1]]", "-v", "dir=" + dir,
 	} {
-		if !contains(lines, want) {
+		if !containsLine(lines, want) {
 			t.Errorf("the plugin did not report %q", want)
 		}
 	}
-	if contains(lines, "BOTH=inherited") {
+	if containsLine(lines, "BOTH=inherited") {
 		t.Error("Env does not win over Environ")
 	}
 
@@ -232,12 +232,12 @@ func TestCommandEnvironment(t *testing.T) {
 	c.Environ, c.Env = nil, NewSecrets(testMode+"=env", testStdout+"="+goodResponse)
 	x, err = c.Run(t.Context(), testRequest())
 	checkRun(t, x, err, "")
-	if !contains(strings.Split(x.Stderr, "\n"), "PLUGIN_TEST_INHERITED=yes") {
+	if !containsLine(strings.Split(x.Stderr, "\n"), "PLUGIN_TEST_INHERITED=yes") {
 		t.Error("a nil Environ does not inherit that of the process")
 	}
 }
 
-func contains(lines []string, want string) bool {
+func containsLine(lines []string, want string) bool {
 	for _, line := range lines {
 		if line == want {
 			return true

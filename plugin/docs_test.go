@@ -51,7 +51,7 @@ func docMessages(t *testing.T) []string {
 	var requests, answers []string
 	for _, version := range []string{V1, OutOfTree} {
 		request := must.Get(EncodeRequest(&Request{APIVersion: version, Image: "registry.example/team/app"}))(t)
-		answer := serve(t.Context(), bytes.NewReader(request), provider, ServeOptions{Args: []string{"get-credentials"}})
+		answer := serveRequest(t.Context(), bytes.NewReader(request), provider, ServeOptions{Args: []string{"get-credentials"}})
 		requests, answers = append(requests, string(request)), append(answers, answer.stdout)
 	}
 	return append(requests, answers...)

@@ -34,13 +34,13 @@ func TestImageKey(t *testing.T) {
 		if got := authKeyForImage(image); got != want {
 			t.Errorf("%s: got %s, want %s", image, got, want)
 		}
-		if auth := map[string]AuthConfig{authKeyForImage(image): {Username: "u"}}; !found(image, auth, "u") {
+		if auth := map[string]AuthConfig{authKeyForImage(image): {Username: "u"}}; !foundAttempt(image, auth, "u") {
 			t.Errorf("%s: its key does not match it", image)
 		}
 	}
 }
 
-func found(image string, auth map[string]AuthConfig, user string) bool {
+func foundAttempt(image string, auth map[string]AuthConfig, user string) bool {
 	got, ok := firstCredential(image, auth)
 	return ok && got.Username == user
 }

@@ -95,7 +95,7 @@ func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) s
 // firstUser returns the user name that a Keyring would try first.
 func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
-	ring := must.Get(regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}}))(t)
+	ring := must.Get(regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{staticSource(auth)}}))(t)
 	defer ring.Close()
 	res, err := ring.Lookup(t.Context(), regcred.Request{Image: image})
 	if err != nil || len(res.Credentials) == 0 {
@@ -104,11 +104,11 @@ func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) st
 	return res.Credentials[0].Username
 }
 
-// answer is a source that always returns the same credentials.
-type answer map[string]plugin.AuthConfig
+// staticSource is a source that always returns the same credentials.
+type staticSource map[string]plugin.AuthConfig
 
-func (answer) Name() string { return "answer" }
+func (staticSource) Name() string { return "answer" }
 
-func (a answer) Auths(context.Context, string) ([]regcred.AuthSet, error) {
+func (a staticSource) Auths(context.Context, string) ([]regcred.AuthSet, error) {
 	return []regcred.AuthSet{{Origin: regcred.Origin{Kind: regcred.FromNode}, Auths: a}}, nil
 }

@@ -40,7 +40,7 @@ type serveResult struct {
 	stdout, stderr string
 }
 
-func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) serveResult {
+func serveRequest(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptions) serveResult {
 	var stdout, stderr bytes.Buffer
 	opts.Stdin, opts.Stderr, opts.Name = stdin, &stderr, "plug"
 	if opts.Stdout == nil {
@@ -54,9 +54,9 @@ func serve(ctx context.Context, stdin io.Reader, p ProviderFunc, opts ServeOptio
 }
 
 func TestServe(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range apiVersions {
 		for _, args := range [][]string{{}, {"get-credentials"}, {"get-credentials", "--version"}, {"-v=3"}} {
-			got := serve(t.Context(), bytes.NewReader(requestBytes(t, version)), func(ctx context.Context, req *Request) (*Response, error) {
+			got := serveRequest(t.Context(), bytes.NewReader(requestBytes(t, version)), func(ctx context.Context, req *Request) (*Response, error) {
 				if req.APIVersion != version || req.Image != "registry.example/a" || (req.ServiceAccountToken.Reveal() == canary.TokenSecret) != (version == V1) {
 					t.Errorf("%s: the provider got %v", version, req)
 				}
@@ -81,12 +81,12 @@ func TestServeRefusesRequests(t *testing.T) {
 		"version": {`{"kind":"CredentialProviderRequest","apiVersion":"v9","image":"a"}`, "plug: invalid CredentialProviderRequest: apiVersion: must be credentialprovider.kubelet.k8s.io/v1, v1beta1 or v1alpha1\n"},
 		"long":    {strings.Repeat(" ", maxRequestSize) + "{}", "plug: invalid CredentialProviderRequest: longer than 2097152 bytes\n"},
 	} {
-		got := serve(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
+		got := serveRequest(t.Context(), strings.NewReader(tt.stdin), called, ServeOptions{})
 		if want := (serveResult{2, "", tt.want}); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	got := serve(t.Context(), io.MultiReader(strings.NewReader("{"), failingReader{}), called, ServeOptions{})
+	got := serveRequest(t.Context(), io.MultiReader(strings.NewReader("{"), failingReader{}), called, ServeOptions{})
 	if want := (serveResult{1, "", "plug: read the request: input/output error\n"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -125,7 +125,7 @@ func TestServeProviderFails(t *testing.T) {
 		"run-time panic":    {func(_ context.Context, req *Request) (*Response, error) { return nil, (*ExecError)(nil).Unwrap() }, "get credentials: panic in github.com/regcred/regcred/plugin.(*ExecError).Unwrap (errors.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), tt.p, ServeOptions{})
+			got := serveRequest(t.Context(), bytes.NewReader(requestBytes(t, V1)), tt.p, ServeOptions{})
 			canary.AssertAbsent(t, "stderr", got.stderr)
 			if got.code != 1 || got.stdout != "" {
 				t.Errorf("got code %d and %d bytes of stdout", got.code, len(got.stdout))
@@ -159,7 +159,7 @@ func TestServeWritesOnce(t *testing.T) {
 		{&shortWriter{n: len(goodResponse) - 1}, 1, "plug: write the response: short write\n"},
 		{&shortWriter{err: errors.New("no space left on device")}, 1, "plug: write the response: no space left on device\n"},
 	} {
-		got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
+		got := serveRequest(t.Context(), bytes.NewReader(requestBytes(t, V1)), testProvider, ServeOptions{Stdout: tt.w})
 		if want := (serveResult{tt.code, "", tt.want}); got != want || tt.w.writes != 1 {
 			t.Errorf("got %+v in %d writes, want %+v in one", got, tt.w.writes, want)
 		}
@@ -180,7 +180,7 @@ func TestServeDeadline(t *testing.T) {
 				return nil, nil
 			}
 			begun := time.Now()
-			got := serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
+			got := serveRequest(t.Context(), bytes.NewReader(requestBytes(t, V1)), deaf, ServeOptions{Timeout: timeout})
 			if want := (serveResult{1, "", fmt.Sprintf("plug: get credentials: no response within %v\n", want)}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -194,7 +194,7 @@ func TestServeDeadline(t *testing.T) {
 func TestServeDeadlineReachesProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		serve(t.Context(), bytes.NewReader(requestBytes(t, V1)), func(ctx context.Context, _ *Request) (*Response, error) {
+		serveRequest(t.Context(), bytes.NewReader(requestBytes(t, V1)), func(ctx context.Context, _ *Request) (*Response, error) {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
 			return nil, nil
@@ -209,7 +209,7 @@ func TestServeStdinNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stdin, w := io.Pipe()
 		defer w.Close()
-		got := serve(t.Context(), stdin, testProvider, ServeOptions{})
+		got := serveRequest(t.Context(), stdin, testProvider, ServeOptions{})
 		if want := (serveResult{1, "", "plug: read the request: no response within 50s\n"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
@@ -220,7 +220,7 @@ func TestServeCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release := make(chan struct{})
 	defer close(release)
-	got := serve(ctx, bytes.NewReader(requestBytes(t, V1)), func(context.Context, *Request) (*Response, error) {
+	got := serveRequest(ctx, bytes.NewReader(requestBytes(t, V1)), func(context.Context, *Request) (*Response, error) {
 		cancel(errors.New("terminated signal received"))
 		<-release
 		return nil, nil
@@ -240,12 +240,12 @@ func TestServeVersion(t *testing.T) {
 		{[]string{"-version", "more"}, "v1.2.3", "plug v1.2.3\n"},
 		{[]string{"--version"}, "", "plug (devel)\n"},
 	} {
-		got := serve(t.Context(), failingReader{}, nil, ServeOptions{Args: tt.args, Version: tt.version})
+		got := serveRequest(t.Context(), failingReader{}, nil, ServeOptions{Args: tt.args, Version: tt.version})
 		if want := (serveResult{0, tt.want, ""}); got != want {
 			t.Errorf("%q: got %+v, want %+v", tt.args, got, want)
 		}
 	}
-	got := serve(t.Context(), failingReader{}, nil, ServeOptions{Args: []string{"--version"}, Stdout: &shortWriter{err: errors.New("full")}})
+	got := serveRequest(t.Context(), failingReader{}, nil, ServeOptions{Args: []string{"--version"}, Stdout: &shortWriter{err: errors.New("full")}})
 	if got.code != 1 {
 		t.Errorf("--version to a full disk: got %+v, want code 1", got)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMainAnswers(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range apiVersions {
 		c := testCommand(t, "serve")
 		c.APIVersion, c.Args = version, NewSecrets("get-credentials")
 		x, err := c.Run(t.Context(), testRequest())

@@ -98,7 +98,7 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 // TestCommandGetsPredecessorsAnswer verifies the error for a plugin that returns an OutOfTree
 // response to a request of another version.
 func TestCommandGetsPredecessorsAnswer(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range apiVersions {
 		c := testCommand(t, "say", testStdout+"="+goodOutOfTreeResponse)
 		c.APIVersion = version
 		x, err := c.Run(t.Context(), testRequest())
@@ -113,7 +113,7 @@ func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 // TestServeOutOfTree verifies that one plugin responds in the version of each request, even if
 // a request of the kubelet's protocol comes with the argument get-credentials.
 func TestServeOutOfTree(t *testing.T) {
-	for _, version := range append(versions, OutOfTree) {
+	for _, version := range append(apiVersions, OutOfTree) {
 		c := testCommand(t, "serve")
 		c.APIVersion = version
 		if version != OutOfTree {
@@ -157,7 +157,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := false
-			got := serve(t.Context(), strings.NewReader(tt.stdin), func(ctx context.Context, req *Request) (*Response, error) {
+			got := serveRequest(t.Context(), strings.NewReader(tt.stdin), func(ctx context.Context, req *Request) (*Response, error) {
 				asked = true
 				if want := (&Request{APIVersion: OutOfTree, Image: "registry.example/a"}); !cmp.Equal(req, want) {
 					t.Errorf("the provider got %v, want %v", req, want)
@@ -210,7 +210,7 @@ func TestServeOutOfTreeAnswers(t *testing.T) {
 		"nobody": {want: serveResult{1, "", "plug: the provider returned neither a response nor an error\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := serve(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {
+			got := serveRequest(t.Context(), strings.NewReader(`{"image":"registry.example/a"}`), func(context.Context, *Request) (*Response, error) {
 				return tt.resp, tt.err
 			}, ServeOptions{Args: []string{"get-credentials"}})
 			canary.AssertAbsent(t, "what was written", got.stdout+got.stderr)

@@ -103,7 +103,7 @@ var testPlugins = map[string]func() int{
 	"hang": hangIgnoringSIGTERM,
 	"killed": func() int {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		hang()
+		blockForever()
 		return 0
 	},
 	"serve": func() int {
@@ -114,7 +114,7 @@ var testPlugins = map[string]func() int{
 		Main(ProviderFunc(func(context.Context, *Request) (*Response, error) {
 			sig, _ := strconv.Atoi(os.Getenv(testSignal))
 			syscall.Kill(os.Getpid(), syscall.Signal(sig))
-			hang()
+			blockForever()
 			return nil, nil
 		}))
 		return 99
@@ -155,11 +155,11 @@ func writeTestOutput() int {
 func hangIgnoringSIGTERM() int {
 	signal.Ignore(syscall.SIGTERM)
 	writeTestOutput()
-	hang()
+	blockForever()
 	return 0
 }
 
-func hang() {
+func blockForever() {
 	for {
 		time.Sleep(time.Hour)
 	}

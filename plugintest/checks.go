@@ -24,9 +24,9 @@ type check struct {
 	run func(*suite) []Finding
 }
 
-// execute runs the check. It returns a skipped finding if the context is done, or if a run was
+// runCheck runs the check. It returns a skipped finding if the context is done, or if a run was
 // not made because too many earlier runs hung.
-func (c check) execute(s *suite) []Finding {
+func (c check) runCheck(s *suite) []Finding {
 	var findings []Finding
 	s.skipRest = false
 	if s.ctx.Err() == nil {

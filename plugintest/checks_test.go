@@ -76,26 +76,26 @@ func accountOptions(a ServiceAccount) Options { return Options{ServiceAccount: &
 
 const (
 	elfForAnotherMachine = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x16\x00\x01\x00\x00\x00"
-	script               = "#!/bin/sh\ncat >/dev/null\n"
+	pluginScript               = "#!/bin/sh\ncat >/dev/null\n"
 	scriptAnswer         = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`
 )
 
 // checkCases returns all test cases. For each check, at least one plugin must fail with the
 // highest severity, and one must pass.
 func checkCases() []checkCase {
-	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
+	return slices.Concat(fileRows(), requestRows(), responseRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
 }
 
 func fileRows() []checkCase {
 	return []checkCase{
 		{check: "binary-runs", plugin: "good", want: finding.SeverityOK},
 		{check: "binary-runs", want: finding.SeverityError, got: "does not exist", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
-		{check: "binary-runs", want: finding.SeverityError, got: "no execute permission", change: withPath(func(dir string) string { return createFile(dir, "p", script, 0o644) })},
+		{check: "binary-runs", want: finding.SeverityError, got: "no execute permission", change: withPath(func(dir string) string { return createFile(dir, "p", pluginScript, 0o644) })},
 		{check: "binary-runs", want: finding.SeverityError, got: "but this machine is", change: withPath(func(dir string) string {
 			return createFile(dir, "p", elfForAnotherMachine+strings.Repeat("\x00", 40), 0o755)
 		})},
 		{check: "binary-runs", want: finding.SeverityError, got: "carriage return", change: withPath(func(dir string) string { return createFile(dir, "p", "#!/bin/sh\r\n", 0o755) })},
-		{check: "binary-static", plugin: script, want: finding.SeverityWarning, got: `a script for "/bin/sh"`},
+		{check: "binary-static", plugin: pluginScript, want: finding.SeverityWarning, got: `a script for "/bin/sh"`},
 		{check: "binary-static", want: finding.SeveritySkipped, got: "does not exist", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
 	}
 }
@@ -135,7 +135,7 @@ func requestRows() []checkCase {
 		{check: "request-strict", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-garbage", plugin: "good", want: finding.SeverityOK},
 		{check: "stdin-garbage", plugin: "lenient", want: finding.SeverityWarning, got: "exit code 0 and"},
-		{check: "stdin-garbage", plugin: script + "echo '" + scriptAnswer + "'\n", want: finding.SeverityWarning, got: "exit code 0 and"},
+		{check: "stdin-garbage", plugin: pluginScript + "echo '" + scriptAnswer + "'\n", want: finding.SeverityWarning, got: "exit code 0 and"},
 		{check: "stdin-garbage", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "stdin-empty", plugin: "good", want: finding.SeverityOK},
 		{check: "stdin-empty", plugin: "quiet-on-bad", want: finding.SeverityWarning, got: "exit code 0 and nothing"},
@@ -215,7 +215,7 @@ func predecessorRows() []checkCase {
 	}
 }
 
-func answerRows() []checkCase {
+func responseRows() []checkCase {
 	one := imageOptions(DefaultImage)
 	return []checkCase{
 		{check: "answer-json", plugin: "good", want: finding.SeverityOK},
@@ -418,18 +418,18 @@ func TestChecks(t *testing.T) {
 		byID[c.ID] = c
 	}
 	for i, tt := range checkCases() {
-		t.Run(fmt.Sprintf("%d/%s/%s", i, tt.check, name(tt.plugin)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d/%s/%s", i, tt.check, pluginName(tt.plugin)), func(t *testing.T) {
 			t.Parallel()
 			c, ok := byID[tt.check]
 			if !ok {
 				t.Fatal("there is no such check")
 			}
-			checkFindings(t, c, tt, c.execute(newRowSuite(t, tt)))
+			checkFindings(t, c, tt, c.runCheck(newRowSuite(t, tt)))
 		})
 	}
 }
 
-func name(plugin string) string {
+func pluginName(plugin string) string {
 	if strings.HasPrefix(plugin, "#!") {
 		return "script"
 	}

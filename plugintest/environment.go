@@ -40,7 +40,7 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 	}
 	return s.compareInEnvironment(finding.SeverityWarning, "with only the configured environment variables", base,
 		func(c *plugin.Command) {
-			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool { return !isEssentialVariable(entry) })
+			c.Environ = slices.DeleteFunc(s.pluginEnviron(), func(entry string) bool { return !isEssentialVariable(entry) })
 		},
 		"The plugin inherits the kubelet's environment, which contains few variables when the kubelet runs as a service.",
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
@@ -61,7 +61,7 @@ func isEssentialVariable(entry string) bool {
 // API, for example of a test server. It omits variables that are also set in Command.Env.
 func (s *suite) endpointOverrides() []string {
 	var names []string
-	for _, entry := range s.environ() {
+	for _, entry := range s.pluginEnviron() {
 		name, _, _ := strings.Cut(entry, "=")
 		kept := slices.ContainsFunc(s.cmd.Env, func(e plugin.Secret) bool { return strings.HasPrefix(e.Reveal(), name+"=") })
 		if isEndpointOverride(name) && !kept && !slices.Contains(names, name) {
@@ -87,7 +87,7 @@ func isEndpointOverride(name string) bool {
 func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 	return s.compareInEnvironment(finding.SeverityError, "without HOME", base,
 		func(c *plugin.Command) {
-			c.Environ = slices.DeleteFunc(s.environ(), func(entry string) bool {
+			c.Environ = slices.DeleteFunc(s.pluginEnviron(), func(entry string) bool {
 				name, _, _ := strings.Cut(entry, "=")
 				return name == "HOME" || runtime.GOOS == "windows" && strings.EqualFold(name, "USERPROFILE")
 			})
@@ -96,8 +96,8 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// environ returns a copy of the environment that the plugin inherits. The copy is never nil.
-func (s *suite) environ() []string {
+// pluginEnviron returns a copy of the environment that the plugin inherits. The copy is never nil.
+func (s *suite) pluginEnviron() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {
 		inherited = os.Environ()
@@ -156,7 +156,7 @@ func checkLeavesFiles(s *suite) []Finding {
 	}
 	cmd := s.cmd
 	cmd.Dir = work
-	cmd.Environ = append(s.environ(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
+	cmd.Environ = append(s.pluginEnviron(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
 	r := s.sendRequestWith(cmd, s.newRequest(s.baseVersion()))
 	if r.failedAt(plugin.StageStart) {
 		return notStartedFinding()

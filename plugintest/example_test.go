@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-const thoughtless = `#!/bin/sh
+const thoughtlessScript = `#!/bin/sh
 cat >/dev/null
 cat <<END
 {"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",
@@ -30,7 +30,7 @@ func ExampleRun() {
 	dir, _ := os.MkdirTemp("", "")
 	defer os.RemoveAll(dir)
 	cmd := plugin.Command{Path: filepath.Join(dir, "thoughtless")}
-	os.WriteFile(cmd.Path, []byte(thoughtless), 0o755)
+	os.WriteFile(cmd.Path, []byte(thoughtlessScript), 0o755)
 
 	for _, f := range plugintest.Run(context.Background(), cmd, plugintest.Options{Images: []string{"registry.example/team/app"}}) {
 		if f.Severity == finding.SeverityError {

@@ -43,7 +43,7 @@ func checkGetCredentials(s *suite) []Finding {
 	if s.isOutOfTree() {
 		version = plugin.V1
 	}
-	did, stdin, err := s.encode(s.newRequest(version))
+	did, stdin, err := s.encodeRequest(s.newRequest(version))
 	if err != nil {
 		return skipFinding("%v", err)
 	}

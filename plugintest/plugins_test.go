@@ -64,7 +64,7 @@ func testCommand(t testing.TB, mode string) plugin.Command {
 
 const (
 	servedRegistry = "registry.example" // the registry that the plugins serve
-	okAnswer       = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
+	okResponse       = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
 		`"auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 )
 
@@ -339,7 +339,7 @@ func readRequest() (raw []byte, version, image string) {
 
 // printResponse prints the response of good in a version, with the text old replaced by new.
 func printResponse(version, old, new string) int {
-	os.Stdout.WriteString(strings.Replace(strings.Replace(okAnswer, "VERSION", version, 1), old, new, 1))
+	os.Stdout.WriteString(strings.Replace(strings.Replace(okResponse, "VERSION", version, 1), old, new, 1))
 	return 0
 }
 
@@ -352,13 +352,13 @@ func pluginPrinting(old, new string) func() int {
 	}
 }
 
-func hang() int {
+func blockForever() int {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-func failing(w io.Writer, text string) func() int {
+func failingPlugin(w io.Writer, text string) func() int {
 	return func() int {
 		readRequest()
 		io.WriteString(w, text)
@@ -374,7 +374,7 @@ func onInvalidInput(f func() int) func() int {
 		if !isRequest(raw) {
 			return f()
 		}
-		return serve(goodProvider, raw)
+		return serveRequest(goodProvider, raw)
 	}
 }
 
@@ -385,7 +385,7 @@ func isRequest(stdin []byte) bool {
 	}), plugin.ServeOptions{Stdin: bytes.NewReader(stdin), Stdout: io.Discard, Stderr: io.Discard, Args: []string{"get-credentials"}}) == 0
 }
 
-func serve(p plugin.ProviderFunc, stdin []byte) int {
+func serveRequest(p plugin.ProviderFunc, stdin []byte) int {
 	return plugin.Serve(context.Background(), p, plugin.ServeOptions{Stdin: bytes.NewReader(stdin)})
 }
 
@@ -412,11 +412,11 @@ func testPrograms() map[string]func() int {
 		"argument-login":   withArgument(func() int { return outOfTreeResponse("", "") }),
 		"argument-other":   withArgument(func() int { return printResponse(plugin.V1, `"ci"`, `"other"`) }),
 		"argument-garbage": withArgument(func() int { fmt.Println("ok"); return 0 }),
-		"argument-hang":    withArgument(hang),
+		"argument-hang":    withArgument(blockForever),
 		"lenient":          func() int { readRequest(); return printResponse(plugin.V1, "", "") },
 		"always-beta":      func() int { readRequest(); return printResponse(plugin.V1Beta1, "", "") },
-		"hang":             hang,
-		"hang-on-bad":      onInvalidInput(hang),
+		"hang":             blockForever,
+		"hang-on-bad":      onInvalidInput(blockForever),
 		"quiet-on-bad":     onInvalidInput(func() int { return 0 }),
 		"mute-on-bad":      onInvalidInput(func() int { return 1 }),
 		"panic-on-bad":     onInvalidInput(func() int { panic("index out of range") }),
@@ -426,7 +426,7 @@ func testPrograms() map[string]func() int {
 		}),
 		"die-on-bad": onInvalidInput(func() int {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			return hang()
+			return blockForever()
 		}),
 		"strict": func() int {
 			raw, _, _ := readRequest()
@@ -436,14 +436,14 @@ func testPrograms() map[string]func() int {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
-			return serve(goodProvider, raw)
+			return serveRequest(goodProvider, raw)
 		},
 		"guess": func() int { // returns a different response if the request has an unknown field
 			raw, _, _ := readRequest()
 			if bytes.Contains(raw, []byte("futureField")) {
 				return printResponse(plugin.V1, `"ci"`, `"other"`)
 			}
-			return serve(goodProvider, raw)
+			return serveRequest(goodProvider, raw)
 		},
 		"log-on-stdout": func() int {
 			fmt.Println("level=info msg=starting")
@@ -458,15 +458,15 @@ func testPrograms() map[string]func() int {
 		"service-account":    pluginPrinting(`"Registry"`, `"ServiceAccount"`),
 		"flood":              func() int { return pluginPrinting("ci", strings.Repeat("x", 1<<20))() },
 		"answer-and-fail":    func() int { _, v, _ := readRequest(); printResponse(v, "", ""); return 1 },
-		"error-on-stdout":    failing(os.Stdout, "cannot reach the metadata service\n"),
-		"usage":              failing(os.Stderr, "Error: no region\nUsage:\n  plugin [flags]\n\nFlags:\n  -h, --help\n"),
-		"trace":              failing(os.Stderr, "panic: no region\n\ngoroutine 1 [running]:\nmain.main()\n"),
+		"error-on-stdout":    failingPlugin(os.Stdout, "cannot reach the metadata service\n"),
+		"usage":              failingPlugin(os.Stderr, "Error: no region\nUsage:\n  plugin [flags]\n\nFlags:\n  -h, --help\n"),
+		"trace":              failingPlugin(os.Stderr, "panic: no region\n\ngoroutine 1 [running]:\nmain.main()\n"),
 		"token-guess":        tokenGuess,
 		"panic-on-no-token":  panicOnNoToken,
 		"hang-on-no-token":   hangOnNoToken,
-		"hang-on-big":        hangOnBig,
-		"crash-on-big":       crashOnBig,
-		"panic-on-big":       panicOnBig,
+		"hang-on-big":        hangOnLargeRequest,
+		"crash-on-big":       crashOnLargeRequest,
+		"panic-on-big":       panicOnLargeRequest,
 		"ignore-term":        ignoreTerm,
 		"child":              runChild,
 		"password-then-fail": passwordThenFail,
@@ -498,7 +498,7 @@ func currentProtocolOnly() int {
 		fmt.Fprintln(os.Stderr, "apiVersion is missing")
 		return 1
 	}
-	return serve(goodProvider, raw)
+	return serveRequest(goodProvider, raw)
 }
 
 // withFlags is a plugin like good that also accepts get-credentials after its flags.
@@ -515,7 +515,7 @@ func withArgument(f func() int) func() int {
 		if len(os.Args) > 1 {
 			return f()
 		}
-		return serve(goodProvider, raw)
+		return serveRequest(goodProvider, raw)
 	}
 }
 
@@ -540,20 +540,20 @@ func panicOnNoToken() int {
 func hangOnNoToken() int {
 	raw, version, _ := readRequest()
 	if !bytes.Contains(raw, []byte("serviceAccountToken")) {
-		return hang()
+		return blockForever()
 	}
 	return printResponse(version, "", "")
 }
 
-func hangOnBig() int {
+func hangOnLargeRequest() int {
 	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
-		return hang()
+		return blockForever()
 	}
 	return printResponse(version, "", "")
 }
 
-func crashOnBig() int {
+func crashOnLargeRequest() int {
 	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
 		return printResponse(version, "}", "")
@@ -561,7 +561,7 @@ func crashOnBig() int {
 	return printResponse(version, "", "")
 }
 
-func panicOnBig() int {
+func panicOnLargeRequest() int {
 	raw, version, _ := readRequest()
 	if len(raw) > 1<<20 {
 		panic("makeslice: len out of range")
@@ -572,7 +572,7 @@ func panicOnBig() int {
 func ignoreTerm() int {
 	signal.Ignore(syscall.SIGTERM)
 	raw, _, _ := readRequest()
-	return serve(goodProvider, raw)
+	return serveRequest(goodProvider, raw)
 }
 
 // runChild keeps standard output open until the test releases the lock of lockForChild.
@@ -591,7 +591,7 @@ func passwordThenFail() int {
 		fmt.Fprintln(os.Stderr, "no use for", canary.PasswordSecret)
 		return 1
 	}
-	return serve(goodProvider, raw)
+	return serveRequest(goodProvider, raw)
 }
 
 func runTestPlugin(mode string) int {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 		if opts.Progress != nil {
 			opts.Progress(i, len(chosen), c.ID)
 		}
-		findings = append(findings, c.execute(s)...)
+		findings = append(findings, c.runCheck(s)...)
 	}
 	return findings
 }
@@ -76,7 +76,7 @@ func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 		byCheck[f.Rule] = append(byCheck[f.Rule], f)
 	}
 	for _, id := range order {
-		t.Run(id, func(t *testing.T) { report(t, byCheck[id]) })
+		t.Run(id, func(t *testing.T) { reportFindings(t, byCheck[id]) })
 	}
 }
 
@@ -88,7 +88,7 @@ type reporter interface {
 	Skip(args ...any)
 }
 
-func report(t reporter, findings []Finding) {
+func reportFindings(t reporter, findings []Finding) {
 	t.Helper()
 	for _, f := range findings {
 		switch f.Severity {

@@ -200,7 +200,7 @@ func TestHangingPlugin(t *testing.T) {
 	s := newSuite(t.Context(), cmd, Options{})
 	got := map[string]finding.Severity{}
 	for _, c := range allChecks() {
-		for _, f := range c.execute(s) {
+		for _, f := range c.runCheck(s) {
 			got[f.Rule] = f.Severity
 		}
 	}
@@ -280,14 +280,14 @@ type recorder struct {
 	log []string
 }
 
-func (r *recorder) note(what string, args []any) { r.log = append(r.log, what+" "+fmt.Sprint(args...)) }
-func (r *recorder) Error(args ...any)            { r.note("error", args) }
-func (r *recorder) Log(args ...any)              { r.note("log", args) }
-func (r *recorder) Skip(args ...any)             { r.note("skip", args) }
+func (r *recorder) appendLog(what string, args []any) { r.log = append(r.log, what+" "+fmt.Sprint(args...)) }
+func (r *recorder) Error(args ...any)            { r.appendLog("error", args) }
+func (r *recorder) Log(args ...any)              { r.appendLog("log", args) }
+func (r *recorder) Skip(args ...any)             { r.appendLog("skip", args) }
 
 func TestReport(t *testing.T) {
 	r := &recorder{T: t}
-	report(r, slices.Concat(
+	reportFindings(r, slices.Concat(
 		passFinding("", "good"),
 		newFinding(finding.SeverityInfo, "asked", "aha", "", ""),
 		newFinding(finding.SeverityWarning, "", "hm", "", ""),

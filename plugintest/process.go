@@ -78,7 +78,7 @@ func checkSIGTERM(s *suite) []Finding {
 	}
 	cmd := s.cmd
 	cmd.APIVersion, cmd.Grace = s.baseVersion(), s.termTimeout
-	_, err := cmd.RunRaw(ctx, stdin, s.identity.secrets()...)
+	_, err := cmd.RunRaw(ctx, stdin, s.identity.secretValues()...)
 	ended := time.Now()
 	if failed, ok := errors.AsType[*plugin.ExecError](err); ok && failed.Stage == plugin.StageStart {
 		return skipFinding("%v", failed.Err)
@@ -132,7 +132,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.baseVersion()
-	did, stdin, _ := s.encode(s.newRequest(cmd.APIVersion)) // no error, because the base request has already been encoded
+	did, stdin, _ := s.encodeRequest(s.newRequest(cmd.APIVersion)) // no error, because the base request has already been encoded
 	if s.tooManyHung() {
 		return nil
 	}

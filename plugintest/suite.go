@@ -103,15 +103,15 @@ func (s *suite) sendRequest(q request) *run {
 // sendRequestWith runs cmd with a request. cmd may have a different environment than s.cmd.
 func (s *suite) sendRequestWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
-	did, stdin, err := s.encode(q)
+	did, stdin, err := s.encodeRequest(q)
 	if err != nil {
 		return newSkippedRun(did, plugin.StageStart, err)
 	}
 	return s.runAndRecord(cmd, did, stdin)
 }
 
-// encode returns a description of a request, and the JSON to send.
-func (s *suite) encode(q request) (did string, stdin []byte, err error) {
+// encodeRequest returns a description of a request, and the JSON to send.
+func (s *suite) encodeRequest(q request) (did string, stdin []byte, err error) {
 	did = fmt.Sprintf("requested %q in %s", q.image, versionName(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
 	if q.token {
@@ -166,7 +166,7 @@ func (s *suite) runAndRecord(cmd plugin.Command, did string, stdin []byte) *run 
 // runPlugin runs the plugin with stdin. It is safe for concurrent use. The passwords of the
 // first response are redacted in the standard error of later runs.
 func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
-	secrets := s.identity.secrets()
+	secrets := s.identity.secretValues()
 	if s.base != nil && s.base.exchange.Response != nil {
 		for _, auth := range s.base.exchange.Response.Auth {
 			secrets = append(secrets, auth.Password)

@@ -171,8 +171,8 @@ func makeIdentity(given *ServiceAccount, now time.Time) identity {
 	return id
 }
 
-// secrets returns the token and, as a separate secret, the token's signature.
-func (id identity) secrets() []plugin.Secret {
+// secretValues returns the token and, as a separate secret, the token's signature.
+func (id identity) secretValues() []plugin.Secret {
 	token := id.token.Reveal()
 	return []plugin.Secret{id.token, plugin.NewSecret(token[strings.LastIndexByte(token, '.')+1:])}
 }

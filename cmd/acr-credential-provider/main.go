@@ -16,9 +16,9 @@ import (
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { program().Main() }
+func main() { newProgram().Main() }
 
-func program() pluginmain.Program {
+func newProgram() pluginmain.Program {
 	opts, flags := acr.Options{}, pluginmain.NewFlagSet()
 	pluginmain.AddMirrorFlags(flags, &opts.Mirrors, &opts.MirrorOrigin)
 	flags.StringArrayVarP(&opts.RegistryMirrors, "registry-mirror", "r", nil,

@@ -66,8 +66,8 @@ func newNode(t *testing.T) *node {
 // password is a registry's token that expires in the year 2286.
 const password = "e30.eyJpYXQiOjk5OTk5OTAwMDAsImV4cCI6OTk5OTk5NzIwMH0.open-sesame"
 
-// config writes a cloud configuration and returns its path.
-func (n *node) config(text string) string {
+// writeConfig writes a cloud configuration and returns its path.
+func (n *node) writeConfig(text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.t.TempDir(), "azure.json")
 	must.Do(n.t, os.WriteFile(path, []byte(text), 0o600))
@@ -93,9 +93,9 @@ func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error)
 	return x, err
 }
 
-const managed = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.PasswordSecret + `"}`
+const managedIdentityConfig = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant","aadClientSecret":"` + canary.PasswordSecret + `"}`
 
-func pod(image string) plugin.Request {
+func podRequest(image string) plugin.Request {
 	return plugin.Request{Image: image, ServiceAccountToken: plugin.NewSecret(canary.TokenSecret), ServiceAccountAnnotations: map[string]string{
 		"kubernetes.azure.com/acr-client-id": "client-1", "kubernetes.azure.com/acr-tenant-id": "tenant-1",
 	}}
@@ -108,7 +108,7 @@ const wantResponse = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION
 // to call the plugin.
 func TestAnswers(t *testing.T) {
 	n := newNode(t)
-	config := n.config(managed)
+	config := n.writeConfig(managedIdentityConfig)
 	for _, args := range [][]string{
 		{config}, {config, "--v=4"}, {"-v", "2", config}, {"-v=2", config}, {config, "--registry-mirror=mcr.microsoft.com:boot.azurecr.io"},
 		{"-r", "mcr.microsoft.com:boot.azurecr.io", config}, {config, "--logtostderr=true", "--vmodule=a=3", "--log-flush-frequency=5s"},
@@ -131,7 +131,7 @@ func TestAnswers(t *testing.T) {
 // TestClientSecret verifies that the client secret of azure.json is returned only if the configuration enables that.
 func TestClientSecret(t *testing.T) {
 	n := newNode(t)
-	config := n.config(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`)
+	config := n.writeConfig(`{"tenantId":"node-tenant","aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`)
 	for _, static := range []bool{false, true} {
 		n.az.Reset()
 		args := []string{config}
@@ -152,9 +152,9 @@ func TestClientSecret(t *testing.T) {
 // whatever azure.json contains.
 func TestPod(t *testing.T) {
 	n := newNode(t)
-	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
+	for _, config := range []string{managedIdentityConfig, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
 		n.az.Reset()
-		x := must.Get(n.run(pod("foo.azurecr.io/app"), n.config(config)))(t)
+		x := must.Get(n.run(podRequest("foo.azurecr.io/app"), n.writeConfig(config)))(t)
 		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(wantResponse), x.Stdout.Reveal()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -169,13 +169,13 @@ func TestPod(t *testing.T) {
 // Registry, or an empty response with --other-hosts=empty.
 func TestForeignHosts(t *testing.T) {
 	n := newNode(t)
-	config := n.config(managed)
+	config := n.writeConfig(managedIdentityConfig)
 	for _, image := range []string{"evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x", "docker.io/azurecr.io/x", "mcr.microsoft.com/x"} {
-		x, err := n.run(pod(image), config)
+		x, err := n.run(podRequest(image), config)
 		if err == nil || x.ExitCode != 1 || !strings.Contains(x.Stderr, "not part of Azure Container Registry") || !strings.Contains(x.Stderr, "--other-hosts=empty") {
 			t.Errorf("%s: exit code %d, standard error %q", image, x.ExitCode, x.Stderr)
 		}
-		x, err = n.run(pod(image), config, "--other-hosts=empty")
+		x, err = n.run(podRequest(image), config, "--other-hosts=empty")
 		const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 		if diff := cmp.Diff(want, x.Stdout.Reveal()); err != nil || diff != "" {
 			t.Errorf("%s: %v, response (-want +got)\n%s", image, err, diff)
@@ -189,7 +189,7 @@ func TestForeignHosts(t *testing.T) {
 // TestMirror verifies mirrors in AKS's syntax and in the syntax of the other plugins.
 func TestMirror(t *testing.T) {
 	n := newNode(t)
-	config := n.config(managed)
+	config := n.writeConfig(managedIdentityConfig)
 	const want = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
 		`"*.azurecr.*":{"username":"","password":""},"HOST":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"},` +
 		`"boot.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
@@ -201,7 +201,7 @@ func TestMirror(t *testing.T) {
 		if len(args) == 3 {
 			host = "docker.io"
 		}
-		x, err := n.run(pod(host+"/library/x"), append([]string{config}, args...)...)
+		x, err := n.run(podRequest(host+"/library/x"), append([]string{config}, args...)...)
 		if err != nil {
 			t.Errorf("%q: %v", args, err)
 			continue
@@ -238,7 +238,7 @@ func TestFailures(t *testing.T) {
 		"no configuration":      {[]string{"/nonexistent"}, testcloud.Fault{}, "credentials for foo.azurecr.io: cloud configuration ", plugin.Request{}},
 		"IMDS":                  {[]string{"CONFIG"}, testcloud.Fault{Path: "/metadata", Status: 400, Body: `{"error":"invalid_request","x":"` + canary.TokenSecret + `"}`}, "status 400 Bad Request (invalid_request)", plugin.Request{}},
 		"exchange": {[]string{"CONFIG", "--v=4"}, testcloud.Fault{Path: "/oauth2/exchange", Status: 401, Body: canary.TokenSecret},
-			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", pod("foo.azurecr.io/app")},
+			"exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 401", podRequest("foo.azurecr.io/app")},
 		"pod": {[]string{"CONFIG"}, testcloud.Fault{}, "the service account does not have the annotation kubernetes.azure.com/acr-client-id",
 			plugin.Request{Image: "foo.azurecr.io/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}},
 	} {
@@ -246,7 +246,7 @@ func TestFailures(t *testing.T) {
 			n := newNode(t)
 			args := append([]string{}, tt.args...)
 			for i := range args {
-				args[i] = strings.Replace(args[i], "CONFIG", n.config(managed), 1)
+				args[i] = strings.Replace(args[i], "CONFIG", n.writeConfig(managedIdentityConfig), 1)
 			}
 			if tt.fault.Status != 0 {
 				n.az.Inject(tt.fault)
@@ -279,7 +279,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 		"App Service":     {"IDENTITY_ENDPOINT=" + local + "/appservice/token", "IDENTITY_HEADER=" + canary.TokenSecret + "-header"},
 	} {
 		n.cmd.Environ = append(append([]string{}, environ...), extra...)
-		if _, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, n.config(managed)); err != nil {
+		if _, err := n.run(plugin.Request{Image: "foo.azurecr.io/app"}, n.writeConfig(managedIdentityConfig)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
 	n.cmd.Environ = []string{runAsPluginEnv + "=1"}
-	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.config(managed), "--other-hosts=empty"); err != nil {
+	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.writeConfig(managedIdentityConfig), "--other-hosts=empty"); err != nil {
 		t.Error(err)
 	}
 }
@@ -301,8 +301,8 @@ func TestIdentityBinding(t *testing.T) {
 	n := newNode(t)
 	server := httptest.NewTLSServer(n.az)
 	defer server.Close()
-	ca := n.config(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	_, err := n.run(pod("foo.azurecr.io/app"), n.config(managed), "--ib-sni-name=example.com",
+	ca := n.writeConfig(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	_, err := n.run(podRequest("foo.azurecr.io/app"), n.writeConfig(managedIdentityConfig), "--ib-sni-name=example.com",
 		"--ib-apiserver-ip="+server.Listener.Addr().String(), "--ib-ca-file="+ca)
 	if err != nil {
 		t.Error(err)

@@ -17,10 +17,10 @@ import (
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { program().Main() }
+func main() { newProgram().Main() }
 
-// program returns the plugin with its flags.
-func program() pluginmain.Program {
+// newProgram returns the plugin with its flags.
+func newProgram() pluginmain.Program {
 	var opts gcr.Options
 	flags := pluginmain.NewFlagSet()
 	flags.StringVarP(&opts.Flow, "authFlow", "a", gcr.FlowRegistry,

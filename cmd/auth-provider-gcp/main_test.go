@@ -44,8 +44,8 @@ func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	return google, net
 }
 
-// command returns a command that runs the plugin in the test cloud with an otherwise empty environment.
-func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
+// pluginCommand returns a command that runs the plugin in the test cloud with an otherwise empty environment.
+func pluginCommand(t *testing.T, google *testcloud.Google, args ...string) plugin.Command {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
 	return plugin.Command{
@@ -64,10 +64,10 @@ func podRequest(image string) *plugin.Request {
 }
 
 const (
-	good = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"30m0s","auth":{` +
+	goodResponse = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"30m0s","auth":{` +
 		`"*.gcr.io":{"username":"_token","password":"PASSWORD"},"*.pkg.dev":{"username":"_token","password":"PASSWORD"},` +
 		`"container.cloud.google.com":{"username":"_token","password":"PASSWORD"},"gcr.io":{"username":"_token","password":"PASSWORD"}}}` + "\n"
-	empty = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
+	emptyResponse = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 )
 
 // TestAnswers verifies the exact bytes of the response, in each version, for each way
@@ -80,14 +80,14 @@ func TestAnswers(t *testing.T) {
 		{"--alsologtostderr", "--log_dir=/x", "get-credentials", "--vmodule=a=3", "--legacy_stderr_threshold_behavior=false"},
 	} {
 		for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-			cmd := command(t, google, args...)
+			cmd := pluginCommand(t, google, args...)
 			cmd.APIVersion = version
 			x, err := cmd.Run(t.Context(), &plugin.Request{Image: "gcr.io/project/app"})
 			if err != nil {
 				t.Errorf("%q: %v", args, err)
 				continue
 			}
-			if diff := cmp.Diff(strings.NewReplacer("VERSION", version, "PASSWORD", "open-sesame").Replace(good), x.Stdout.Reveal()); diff != "" {
+			if diff := cmp.Diff(strings.NewReplacer("VERSION", version, "PASSWORD", "open-sesame").Replace(goodResponse), x.Stdout.Reveal()); diff != "" {
 				t.Errorf("%q: %s", args, diff)
 			}
 		}
@@ -116,7 +116,7 @@ func TestPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			google.Reset()
-			x := must.Get(command(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app")))(t)
+			x := must.Get(pluginCommand(t, google, tt.args...).Run(t.Context(), podRequest("gcr.io/p/app")))(t)
 			if got := x.Response.Auth["gcr.io"]; got.Username != "_token" || got.Password.Reveal() != tt.password {
 				t.Errorf("got another credential, of user %q", got.Username)
 			}
@@ -171,7 +171,7 @@ func TestFails(t *testing.T) {
 			if tt.state != nil {
 				google.Update(tt.state)
 			}
-			cmd := command(t, google, tt.args...)
+			cmd := pluginCommand(t, google, tt.args...)
 			cmd.Environ = append(cmd.Environ, tt.env...)
 			req := podRequest("gcr.io/p/app")
 			req.APIVersion = plugin.V1
@@ -202,20 +202,20 @@ func TestOtherHosts(t *testing.T) {
 	google, net := newTestCloud(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
 		host, _, _ := strings.Cut(image, "/")
-		x, err := command(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
+		x, err := pluginCommand(t, google, "get-credentials").Run(t.Context(), &plugin.Request{Image: image})
 		want := "auth-provider-gcp: image host \"" + host + "\" is not a Google registry, so it gets no credential; " +
 			"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 		if err == nil || x.Stderr != want || x.Stdout.Reveal() != "" {
 			t.Errorf("got  %swant %s", x.Stderr, want)
 		}
-		cmd := command(t, google, "get-credentials", "--other-hosts=empty")
+		cmd := pluginCommand(t, google, "get-credentials", "--other-hosts=empty")
 		cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1h")
 		x, err = cmd.Run(t.Context(), &plugin.Request{Image: image})
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if diff := cmp.Diff(empty, x.Stdout.Reveal()); diff != "" {
+		if diff := cmp.Diff(emptyResponse, x.Stdout.Reveal()); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 		if x.Stderr != "" {
@@ -225,7 +225,7 @@ func TestOtherHosts(t *testing.T) {
 	if len(google.Requests())+len(net.UnknownHosts()) > 0 {
 		t.Errorf("asked %q and %q", google.RequestLines(), net.UnknownHosts())
 	}
-	x, err := command(t, google, "--allow-host=*.mirror.example").Run(t.Context(), &plugin.Request{Image: "a.mirror.example/app"})
+	x, err := pluginCommand(t, google, "--allow-host=*.mirror.example").Run(t.Context(), &plugin.Request{Image: "a.mirror.example/app"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestOtherHosts(t *testing.T) {
 // response.
 func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
-	cmd := command(t, google)
+	cmd := pluginCommand(t, google)
 	cmd.Environ = append(cmd.Environ, "KUBE_SIDECAR_CACHE_TYPE=global", "KUBE_SIDECAR_CACHE_DURATION=1m")
 	resp := must.Get(cmd.GetCredentials(t.Context(), &plugin.Request{Image: "gcr.io/p/app"}))(t)
 	if resp.CacheKeyType != plugin.CacheGlobal || resp.CacheDuration.String() != "1m0s" {
@@ -258,7 +258,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	proxy := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, canary.TokenSecret) }))
 	defer proxy.Close()
 	run := func(args ...string) (*plugin.Response, error) {
-		cmd := command(t, google, args...)
+		cmd := pluginCommand(t, google, args...)
 		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"} {
 			cmd.Environ = append(cmd.Environ, name+"="+proxy.URL())
 		}
@@ -291,7 +291,7 @@ func TestBadRequests(t *testing.T) {
 		"no image":   `{"kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","image":""}`,
 		"wrong case": `{"Kind":"CredentialProviderRequest","apiVersion":"` + plugin.V1 + `","Image":"gcr.io/p/app"}`,
 	} {
-		x, err := command(t, google).RunRaw(t.Context(), strings.NewReader(stdin))
+		x, err := pluginCommand(t, google).RunRaw(t.Context(), strings.NewReader(stdin))
 		if err == nil || x.ExitCode != 2 || !x.Stdout.IsZero() || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", name, x.ExitCode, x.Stderr)
 		}
@@ -305,7 +305,7 @@ func TestBadRequests(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	google, _ := newTestCloud(t)
 	for flag, want := range map[string]string{"--help": "--allow-host", "-h": "get-credentials", "--version": "auth-provider-gcp "} {
-		x, _ := command(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
+		x, _ := pluginCommand(t, google, flag).RunRaw(t.Context(), strings.NewReader(""))
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, %q", flag, x.ExitCode, x.Stderr)
 		}

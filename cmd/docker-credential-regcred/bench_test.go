@@ -54,7 +54,7 @@ func BenchmarkGet(b *testing.B) {
 	for i := range 20 {
 		entries = append(entries, fmt.Sprintf("p%d r%d.example", i, i))
 	}
-	if err := os.WriteFile(config, []byte(configuration(entries...)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(providersConfig(entries...)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	run := func(stdin, path string, args ...string) time.Duration {

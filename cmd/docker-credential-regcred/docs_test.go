@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
+var durationPattern = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
 
 // TestDocumentedMessages compares the failure messages in the docs with the program's
 // messages. "…" stands for any text; times are ignored.
@@ -32,7 +32,7 @@ func TestDocumentedMessages(t *testing.T) {
 		rows++
 		for quoted := range strings.SplitSeq(strings.Trim(message, "`"), "`, `") {
 			text := regexp.QuoteMeta(strings.TrimSpace(quoted))
-			text = strings.NewReplacer("…", ".*", "HOST", "[^ ]+").Replace(durations.ReplaceAllString(text, "TIME"))
+			text = strings.NewReplacer("…", ".*", "HOST", "[^ ]+").Replace(durationPattern.ReplaceAllString(text, "TIME"))
 			if !regexp.MustCompile(text).MatchString(said) {
 				t.Errorf("nothing says %q", quoted)
 			}
@@ -49,7 +49,7 @@ func failureMessages(t *testing.T) string {
 	var said strings.Builder
 	run := func(server string, env ...string) {
 		t.Helper()
-		stdout, code := b.get(server, env...)
+		stdout, code := b.runGet(server, env...)
 		if code != 1 {
 			t.Errorf("get of %.50q: exit code %d", server, code)
 		}
@@ -58,10 +58,10 @@ func failureMessages(t *testing.T) string {
 	for _, server := range []string{"nobody.example", "", "r.example:x", "r.example/A", "ftp://r.example", "r.example/a b", "team/app", "u@r.example", strings.Repeat("a", 5000), "f.example", "a.example", "n.example"} {
 		run(server)
 	}
-	said.WriteString(b.read("runs.said"))
+	said.WriteString(b.readFile("runs.said"))
 	run("h.example", "TEST_PLUGIN=200ms")
 	run("h.example", "TEST_RUN=200ms")
-	stdout, _ := b.run(b.command("", []string{"store"}))
+	stdout, _ := b.run(b.helperCommand("", []string{"store"}))
 	said.WriteString(stdout)
 	stdin, writer, err := os.Pipe()
 	if err != nil {
@@ -69,26 +69,26 @@ func failureMessages(t *testing.T) string {
 	}
 	defer stdin.Close()
 	defer writer.Close()
-	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
+	cmd := b.helperCommand("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, _ = b.run(cmd)
 	said.WriteString(stdout)
-	none := []string{"TEST_ROOT=" + b.path("root"), "REGCRED_CONFIG=", "REGCRED_BIN_DIR="}
+	none := []string{"TEST_ROOT=" + b.filePath("root"), "REGCRED_CONFIG=", "REGCRED_BIN_DIR="}
 	run("r.example", none...)
 	run("r.example", none[0], none[2])
-	b.write("root/etc/regcred/credential-providers.yaml", "")
+	b.writeFile("root/etc/regcred/credential-providers.yaml", "")
 	run("r.example", none...)
-	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
-	must.Do(t, os.Chmod(b.path("root/etc/regcred"), 0o777))
+	b.writeFile("root/etc/regcred/credential-providers.yaml", providersConfig("good r.example"))
+	must.Do(t, os.Chmod(b.filePath("root/etc/regcred"), 0o777))
 	run("r.example", none...)
 	for _, closed := range []string{"root/etc/regcred/credential-providers.yaml", "root/etc/regcred"} {
-		cmd := b.command("r.example", []string{"get"}, none...)
+		cmd := b.helperCommand("r.example", []string{"get"}, none...)
 		b.runUnprivileged(cmd)
-		path := b.path(closed)
+		path := b.filePath(closed)
 		must.Do(t, os.Chmod(path, 0))
 		t.Cleanup(func() { os.Chmod(path, 0o755) })
 		stdout, _ := b.run(cmd)
 		said.WriteString(stdout)
 	}
-	return durations.ReplaceAllString(said.String(), "TIME")
+	return durationPattern.ReplaceAllString(said.String(), "TIME")
 }

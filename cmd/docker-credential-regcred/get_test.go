@@ -56,8 +56,8 @@ func TestGet(t *testing.T) {
 		{"nobody.example", ""},
 		{"https://index.docker.io/v1/refresh-token", ""}, // sent by "docker logout"
 	} {
-		stdout, code := b.get(tt.server)
-		plugins, _ := b.runs()
+		stdout, code := b.runGet(tt.server)
+		plugins, _ := b.takePluginRuns()
 		if tt.username == "" {
 			if stdout != notFound || code != 1 || len(plugins) != 0 {
 				t.Errorf("%q: exit code %d, %q, runs of %q; want not found, and no run", tt.server, code, stdout, plugins)
@@ -73,8 +73,8 @@ func TestGet(t *testing.T) {
 			t.Errorf("%q: exit code %d, runs of %q, or another response than wanted", tt.server, code, plugins)
 		}
 	}
-	stdout, code := b.get("none.example")
-	if plugins, _ := b.runs(); stdout != notFound || code != 1 || len(plugins) != 1 {
+	stdout, code := b.runGet("none.example")
+	if plugins, _ := b.takePluginRuns(); stdout != notFound || code != 1 || len(plugins) != 1 {
 		t.Errorf("an empty response: exit code %d, %q, runs of %q", code, stdout, plugins)
 	}
 }
@@ -82,7 +82,7 @@ func TestGet(t *testing.T) {
 // TestNoUserName verifies that a credential without a user name is treated as missing, because clients would pull
 // anonymously with it.
 func TestNoUserName(t *testing.T) {
-	stdout, code := newTestHost(t, "nameless r.example").get("r.example")
+	stdout, code := newTestHost(t, "nameless r.example").runGet("r.example")
 	if code != 1 || !strings.Contains(stdout, `the credential from provider "nameless" has no user name`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
@@ -104,7 +104,7 @@ func TestClient(t *testing.T) {
 		key, value, _ := strings.Cut(entry, "=")
 		env[key] = value
 	}
-	helper := client.NewShellProgramFuncWithEnv(b.path(programName), &env)
+	helper := client.NewShellProgramFuncWithEnv(b.filePath(programName), &env)
 	got, err := client.Get(helper, "https://r.example")
 	if err != nil || got.ServerURL != "https://r.example" || got.Username != "user" || got.Secret != canary.PasswordSecret {
 		t.Errorf("get: %v, or other credentials than wanted", err)
@@ -133,7 +133,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("store: %v", err)
 	}
 	canary.AssertAbsent(t, "store", fmt.Sprint(err))
-	if plugins, _ := b.runs(); !slices.Equal(plugins, []string{"good", "identity", "failing"}) {
+	if plugins, _ := b.takePluginRuns(); !slices.Equal(plugins, []string{"good", "identity", "failing"}) {
 		t.Errorf("runs of %q: only get runs a plugin", plugins)
 	}
 }
@@ -147,7 +147,7 @@ func TestOrder(t *testing.T) {
 		"user ":  {"nameless r.example", "good r.example"},
 		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
 	} {
-		stdout, code := newTestHost(t, entries...).get("r.example")
+		stdout, code := newTestHost(t, entries...).runGet("r.example")
 		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, strings.TrimSpace(want))) {
 			t.Errorf("%q: exit code %d, or another credential than %q's", entries, code, want)
 		}
@@ -172,7 +172,7 @@ func TestFailures(t *testing.T) {
 		if what == "hangs" {
 			deadline = "300ms"
 		}
-		stdout, code := b.get("r.example", "TEST_PLUGIN="+deadline)
+		stdout, code := b.runGet("r.example", "TEST_PLUGIN="+deadline)
 		b.checkFailure(what, stdout, code, tt.wants...)
 	}
 }
@@ -181,13 +181,13 @@ func TestFailures(t *testing.T) {
 // calls it, and runs no provider for that call.
 func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 	b := newTestHost(t, "asking r.example", "good r.example")
-	if _, code := b.get("r.example"); code != 0 {
+	if _, code := b.runGet("r.example"); code != 0 {
 		t.Errorf("exit code %d: the other provider has a credential", code)
 	}
-	if plugins, _ := b.runs(); len(plugins) != 2 {
+	if plugins, _ := b.takePluginRuns(); len(plugins) != 2 {
 		t.Errorf("runs of %q, want one of each", plugins)
 	}
-	b.checkFailure("what the provider was told", b.read("runs.said"), 1, programName+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
+	b.checkFailure("what the provider was told", b.readFile("runs.said"), 1, programName+" was called by a credential provider that it had started itself", "(REGCRED_ASKED_BY is set)", "remove the helper from the docker config file")
 }
 
 // TestDockerConfigFiles verifies that Docker's own files and a file in the working directory are ignored.
@@ -195,14 +195,14 @@ func TestDockerConfigFiles(t *testing.T) {
 	b := newTestHost(t, "good r.example")
 	const file = `{"credsStore":"regcred","credHelpers":{"own.example":"regcred"},"auths":{"own.example":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQtNGIxZA=="}}}`
 	for _, name := range []string{"config.json", ".docker/config.json", "docker/config.json", ".dockercfg", "root/var/lib/kubelet/config.json"} {
-		b.write(name, file)
+		b.writeFile(name, file)
 	}
-	env := []string{"HOME=" + b.dir, "DOCKER_CONFIG=" + b.path("docker"), "TEST_ROOT=" + b.path("root")}
-	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
+	env := []string{"HOME=" + b.dir, "DOCKER_CONFIG=" + b.filePath("docker"), "TEST_ROOT=" + b.filePath("root")}
+	if stdout, code := b.runGet("own.example", env...); stdout != notFound || code != 1 {
 		t.Errorf("exit code %d, or a response from a file", code)
 	}
-	b.write("config.json", "another program's")
-	if stdout, code := b.get("own.example", env...); stdout != notFound || code != 1 {
+	b.writeFile("config.json", "another program's")
+	if stdout, code := b.runGet("own.example", env...); stdout != notFound || code != 1 {
 		t.Errorf("exit code %d, %q: that file is not ours", code, stdout)
 	}
 }
@@ -212,13 +212,13 @@ func TestConcurrentGets(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if out, err := b.command("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.PasswordSecret) {
+			if out, err := b.helperCommand("r.example", []string{"get"}).Output(); err != nil || !strings.Contains(string(out), canary.PasswordSecret) {
 				t.Errorf("%v, or another response than wanted", err)
 			}
 		})
 	}
 	all.Wait()
-	if plugins, _ := b.runs(); len(plugins) != 8 {
+	if plugins, _ := b.takePluginRuns(); len(plugins) != 8 {
 		t.Errorf("%d runs, want one for each: nothing is kept", len(plugins))
 	}
 }
@@ -228,12 +228,12 @@ func TestReplacedConfiguration(t *testing.T) {
 	for _, tt := range []struct{ entries, want string }{
 		{"good r.example", `"Username":"user"`}, {"second r.example", `"Username":"second"`}, {"good s.example", notFound},
 	} {
-		b.configure(tt.entries)
-		if stdout, _ := b.get("r.example"); !strings.Contains(stdout, tt.want) {
+		b.writeConfig(tt.entries)
+		if stdout, _ := b.runGet("r.example"); !strings.Contains(stdout, tt.want) {
 			t.Errorf("%s: want a response with %q", tt.entries, tt.want)
 		}
 	}
-	if left, _ := filepath.Glob(b.path("*")); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, "cache") }) {
+	if left, _ := filepath.Glob(b.filePath("*")); slices.ContainsFunc(left, func(p string) bool { return strings.Contains(p, "cache") }) {
 		t.Errorf("something was kept: %q", left)
 	}
 }

@@ -98,9 +98,9 @@ func formatResponse(key, username, password string) string {
 		plugin.V1, key, username, password)
 }
 
-// configuration returns a configuration with a provider for each entry, such as "good r.example
+// providersConfig returns a configuration with a provider for each entry, such as "good r.example
 // *.s.example". A provider whose entry begins with "pod " has tokenAttributes.
-func configuration(entries ...string) string {
+func providersConfig(entries ...string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
 	for _, entry := range entries {
@@ -134,34 +134,34 @@ func newTestHost(t *testing.T, entries ...string) *testHost {
 		link(name)
 	}
 	b := &testHost{t: t, dir: dir, env: []string{"GORACE=atexit_sleep_ms=0", "TEST_RUNS=" + filepath.Join(dir, "runs")}}
-	b.configure(entries...)
-	b.env = append(b.env, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+dir)
+	b.writeConfig(entries...)
+	b.env = append(b.env, "REGCRED_CONFIG="+b.filePath("c.yaml"), "REGCRED_BIN_DIR="+dir)
 	return b
 }
 
-func (b *testHost) path(name string) string { return filepath.Join(b.dir, name) }
+func (b *testHost) filePath(name string) string { return filepath.Join(b.dir, name) }
 
-func (b *testHost) configure(entries ...string) { b.write("c.yaml", configuration(entries...)) }
+func (b *testHost) writeConfig(entries ...string) { b.writeFile("c.yaml", providersConfig(entries...)) }
 
-func (b *testHost) write(name, text string) {
+func (b *testHost) writeFile(name, text string) {
 	b.t.Helper()
-	must.Do(b.t, os.MkdirAll(filepath.Dir(b.path(name)), 0o755))
-	must.Do(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
+	must.Do(b.t, os.MkdirAll(filepath.Dir(b.filePath(name)), 0o755))
+	must.Do(b.t, os.WriteFile(b.filePath(name), []byte(text), 0o600))
 }
 
-// command returns a command that runs the helper, with additions to its environment.
-func (b *testHost) command(stdin string, args []string, env ...string) *exec.Cmd {
-	cmd := exec.Command(b.path(programName), args...)
+// helperCommand returns a command that runs the helper, with additions to its environment.
+func (b *testHost) helperCommand(stdin string, args []string, env ...string) *exec.Cmd {
+	cmd := exec.Command(b.filePath(programName), args...)
 	cmd.Env = slices.Concat(b.env, env)
 	cmd.Dir = b.dir
 	cmd.Stdin = strings.NewReader(stdin)
 	return cmd
 }
 
-// get runs the helper's "get" command for server, and returns its output and exit code.
-func (b *testHost) get(server string, env ...string) (stdout string, code int) {
+// runGet runs the helper's "get" command for server, and returns its output and exit code.
+func (b *testHost) runGet(server string, env ...string) (stdout string, code int) {
 	b.t.Helper()
-	return b.run(b.command(server, []string{"get"}, env...))
+	return b.run(b.helperCommand(server, []string{"get"}, env...))
 }
 
 // run runs a command and returns its output and exit code. Standard error must be empty.
@@ -181,10 +181,10 @@ func (b *testHost) run(cmd *exec.Cmd) (stdout string, code int) {
 	return out.String(), code
 }
 
-// runs returns the plugins that have run since the last call, with their process IDs.
-func (b *testHost) runs() (plugins []string, processes []int) {
-	data, _ := os.ReadFile(b.path("runs"))
-	os.Remove(b.path("runs"))
+// takePluginRuns returns the plugins that have run since the last call, with their process IDs.
+func (b *testHost) takePluginRuns() (plugins []string, processes []int) {
+	data, _ := os.ReadFile(b.filePath("runs"))
+	os.Remove(b.filePath("runs"))
 	for line := range strings.Lines(string(data)) {
 		var plugin string
 		var process int

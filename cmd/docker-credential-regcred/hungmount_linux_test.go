@@ -18,8 +18,8 @@ func TestConfigOnHungMount(t *testing.T) {
 	}
 	dir := testenv.MountHungFS(t)
 	b := newTestHost(t, "good r.example")
-	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
+	stdout, code := b.runGet("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
 	b.checkFailure("a configuration", stdout, code, "get: timed out after 200ms")
-	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
+	stdout, code = b.runGet("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")
 	b.checkFailure("plugins", stdout, code, `provider "good": check `, "a mount might be hanging")
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func (b *testHost) read(name string) string {
+func (b *testHost) readFile(name string) string {
 	b.t.Helper()
-	data := must.Get(os.ReadFile(b.path(name)))(b.t)
+	data := must.Get(os.ReadFile(b.filePath(name)))(b.t)
 	return string(data)
 }
 
@@ -50,12 +50,12 @@ func TestArguments(t *testing.T) {
 		{"erase", 0, ""},
 		{"store", 1, programName + ": cannot store credentials, because they come from this machine's credential providers; to log in anyway, remove " + programName + " from credsStore, and from credHelpers for this registry\n"},
 	} {
-		stdout, code := b.run(b.command("r.example", strings.Fields(tt.args)))
+		stdout, code := b.run(b.helperCommand("r.example", strings.Fields(tt.args)))
 		if code != tt.code || stdout != tt.stdout {
 			t.Errorf("%q: exit code %d, %q, want %d, %q", tt.args, code, stdout, tt.code, tt.stdout)
 		}
 	}
-	if plugins, _ := b.runs(); len(plugins) > 0 {
+	if plugins, _ := b.takePluginRuns(); len(plugins) > 0 {
 		t.Errorf("runs of %q: only get runs a plugin", plugins)
 	}
 }
@@ -76,7 +76,7 @@ func TestInput(t *testing.T) {
 		"a joined name":     {"r.exa\nmple", "it has more than one line"},
 		"a carriage return": {"r.exa\rmple", "it has more than one line"},
 	} {
-		stdout, code := b.get(tt.input)
+		stdout, code := b.runGet(tt.input)
 		if tt.want == "" {
 			if stdout != notFound || code != 1 {
 				t.Errorf("%s: exit code %d, %.100q", what, code, stdout)
@@ -87,19 +87,19 @@ func TestInput(t *testing.T) {
 	}
 	for what, input := range map[string]string{"nothing": "", "blanks": " \r\n\n\t"} {
 		for _, action := range []string{"get", "erase"} {
-			if stdout, code := b.run(b.command(input, []string{action})); stdout != "no credentials server URL\n" || code != 1 {
+			if stdout, code := b.run(b.helperCommand(input, []string{action})); stdout != "no credentials server URL\n" || code != 1 {
 				t.Errorf("%s of %s: exit code %d, %q", action, what, code, stdout)
 			}
 		}
 	}
-	if plugins, _ := b.runs(); len(plugins) > 0 {
+	if plugins, _ := b.takePluginRuns(); len(plugins) > 0 {
 		t.Errorf("runs of %q", plugins)
 	}
 }
 
 func TestClosedInput(t *testing.T) {
 	b := newTestHost(t, "good r.example")
-	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.path(programName))
+	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.filePath(programName))
 	cmd.Env = b.env
 	if stdout, code := b.run(cmd); stdout != "no credentials server URL\n" || code != 1 {
 		t.Errorf("exit code %d, %q", code, stdout)
@@ -115,7 +115,7 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	defer writer.Close()
 	defer stdin.Close()
 	must.Get(io.WriteString(writer, "r.example\n"))(t)
-	cmd := b.command("", []string{"get"}, "TEST_INPUT=100ms")
+	cmd := b.helperCommand("", []string{"get"}, "TEST_INPUT=100ms")
 	cmd.Stdin = stdin
 	stdout, code := b.run(cmd)
 	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
@@ -129,9 +129,9 @@ func TestSignalsKillPlugin(t *testing.T) {
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
 	} {
 		b := newTestHost(t, "hanging r.example")
-		stdout, code := b.get("r.example", env)
+		stdout, code := b.runGet("r.example", env)
 		b.checkFailure(env, stdout, code, want)
-		if _, processes := b.runs(); len(processes) != 1 {
+		if _, processes := b.takePluginRuns(); len(processes) != 1 {
 			t.Errorf("%s: %d runs, want 1", env, len(processes))
 		} else {
 			checkExited(t, processes[0])
@@ -143,22 +143,22 @@ func TestSignalsKillPlugin(t *testing.T) {
 // session closes.
 func TestInterrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
+		t.Run(sig.String(), func(t *testing.T) { testInterrupt(t, sig) })
 	}
 }
 
-func interrupt(t *testing.T, sig syscall.Signal) {
+func testInterrupt(t *testing.T, sig syscall.Signal) {
 	if signal.Ignored(sig) {
 		t.Skip("whoever runs the tests has them ignore it, as nohup does")
 	}
 	b := newTestHost(t, "hanging r.example")
-	must.Do(t, syscall.Mkfifo(b.path("runs"), 0o600))
-	cmd := b.command("r.example", []string{"get"})
+	must.Do(t, syscall.Mkfifo(b.filePath("runs"), 0o600))
+	cmd := b.helperCommand("r.example", []string{"get"})
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	must.Do(t, cmd.Start())
 	// Reading the pipe waits until the plugin runs.
-	runs := must.Get(os.Open(b.path("runs")))(t)
+	runs := must.Get(os.Open(b.filePath("runs")))(t)
 	defer runs.Close()
 	var process int
 	must.Get(fmt.Fscanf(runs, "hanging %d\n", &process))(t)
@@ -181,10 +181,10 @@ func TestIgnoredSignals(t *testing.T) {
 // enter, for example after sudo -u.
 func TestClosedDirectory(t *testing.T) {
 	b := newTestHost(t, "good r.example")
-	cmd := b.command("r.example", nil)
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(programName)}
-	b.write("closed/here/x", "")
-	t.Cleanup(func() { os.Chmod(b.path("closed"), 0o755) })
+	cmd := b.helperCommand("r.example", nil)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.filePath(programName)}
+	b.writeFile("closed/here/x", "")
+	t.Cleanup(func() { os.Chmod(b.filePath("closed"), 0o755) })
 	b.runUnprivileged(cmd)
 	if stdout, code := b.run(cmd); code != 0 || !strings.Contains(stdout, `"Username":"user"`) {
 		t.Errorf("exit code %d, %q", code, stdout)
@@ -209,7 +209,7 @@ func (b *testHost) changeOwner(uid int) {
 	self := must.Get(os.Executable())(b.t)
 	program := must.Get(os.ReadFile(self))(b.t)
 	for _, link := range []string{programName, "good"} {
-		must.Do(b.t, errors.Join(os.Remove(b.path(link)), os.WriteFile(b.path(link), program, 0o755)))
+		must.Do(b.t, errors.Join(os.Remove(b.filePath(link)), os.WriteFile(b.filePath(link), program, 0o755)))
 	}
 	must.Do(b.t, os.Chmod(filepath.Dir(b.dir), 0o755))
 	must.Do(b.t, filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, _ error) error { return os.Lchown(path, uid, uid) }))

@@ -52,7 +52,7 @@ func newPluginDir(t *testing.T) string {
 	login := func(user string) string {
 		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.PasswordSecret)) + `"}`
 	}
-	write(t, filepath.Join(dir, "config.json"), `{
+	writeFile(t, filepath.Join(dir, "config.json"), `{
 		"auths": {
 			"r.example": `+login("all")+`, "r.example/team": `+login("team")+`, "r.example/v2/team": `+login("v2")+`,
 			"https://index.docker.io/v1/": `+login("hub")+`
@@ -62,12 +62,12 @@ func newPluginDir(t *testing.T) string {
 	return dir
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func command(dir string, args ...string) plugin.Command {
+func pluginCommand(dir string, args ...string) plugin.Command {
 	return plugin.Command{Path: filepath.Join(dir, pluginName), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
@@ -77,7 +77,7 @@ func TestPlugin(t *testing.T) {
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
 		// The plugin ignores the argument get-credentials, which configurations for other plugins
 		// contain.
-		cmd := command(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
+		cmd := pluginCommand(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
 		cmd.APIVersion = v
 		x := must.Get(cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"}))(t)
 		want := plugin.AuthConfig{Username: "of-helper", Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -104,7 +104,7 @@ func TestPluginFails(t *testing.T) {
 		{"no helper", "f.example/app", []string{file}, `registry "f.example": docker-credential-failing get "f.example": not found in PATH ""`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			x, err := command(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})
+			x, err := pluginCommand(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})
 			if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, pluginName+": "+tt.want+"\n") {
 				t.Errorf("exit code %d, stderr %q, want %q; %v", x.ExitCode, x.Stderr, tt.want, err)
 			}
@@ -117,7 +117,7 @@ func TestPluginFails(t *testing.T) {
 func TestLookup(t *testing.T) {
 	dir := newPluginDir(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, `
+	writeFile(t, file, `
 apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:

@@ -14,9 +14,9 @@ import (
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { program().Main() }
+func main() { newProgram().Main() }
 
-func program() pluginmain.Program {
+func newProgram() pluginmain.Program {
 	var opts ecr.Options
 	flags := pluginmain.NewFlagSet()
 	flags.StringArrayVar(&opts.AllowHosts, "allow-host", nil,

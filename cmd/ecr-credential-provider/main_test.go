@@ -38,8 +38,8 @@ func newCloud(t *testing.T) *testcloud.AWS {
 	return cloud
 }
 
-// command returns a command that runs the plugin in a separate process with only environ as its environment.
-func command(t *testing.T, environ []string, args ...string) plugin.Command {
+// pluginCommand returns a command that runs the plugin in a separate process with only environ as its environment.
+func pluginCommand(t *testing.T, environ []string, args ...string) plugin.Command {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
 	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: plugin.NewSecrets(args...), Environ: append(environ, runAsPluginEnv), APIVersion: plugin.V1}
@@ -60,7 +60,7 @@ func run(t *testing.T, c plugin.Command, image string) (*plugin.Exchange, error)
 	return x, err
 }
 
-func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
+func checkPluginResponse(t *testing.T, x *plugin.Exchange, err error, key string) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -78,21 +78,21 @@ func TestArguments(t *testing.T) {
 		nil, {"get-credentials"}, {"get-credentials", "--v=0"}, {"--v", "4"}, {"--v=2", "get-credentials", "more"},
 		{"--allow-host", "registry.corp.example:5000=eu-west-1"},
 	} {
-		x, err := run(t, command(t, cloud.Environ(), args...), privateHost+"/app")
-		checkServed(t, x, err, privateHost)
+		x, err := run(t, pluginCommand(t, cloud.Environ(), args...), privateHost+"/app")
+		checkPluginResponse(t, x, err, privateHost)
 		if logs := strings.Contains(strings.Join(args, " "), "--v 4") || strings.Contains(strings.Join(args, " "), "--v=2"); logs != (x.Stderr != "") {
 			t.Errorf("%q: got %q on standard error", args, x.Stderr)
 		}
 	}
-	x, err := run(t, command(t, cloud.Environ(), "--allow-host", "registry.corp.example:5000=eu-west-1", "--allow-host=b.example=us-east-1"), "registry.corp.example:5000/app")
-	checkServed(t, x, err, "registry.corp.example:5000")
+	x, err := run(t, pluginCommand(t, cloud.Environ(), "--allow-host", "registry.corp.example:5000=eu-west-1", "--allow-host=b.example=us-east-1"), "registry.corp.example:5000/app")
+	checkPluginResponse(t, x, err, "registry.corp.example:5000")
 }
 
 func TestVersionAndHelp(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--version": "ecr-credential-provider ", "-v": "ecr-credential-provider ", "--help": "--allow-host", "-h": "get-credentials",
 	} {
-		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // the output is not a response, so the error is ignored
+		x, _ := pluginCommand(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // the output is not a response, so the error is ignored
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, x.Stdout.Reveal(), x.Stderr)
 		}
@@ -101,7 +101,7 @@ func TestVersionAndHelp(t *testing.T) {
 		{"--no-such-flag"}, {"--allow-host", "https://a.example"}, {"--role", "111122223333=pull"}, {"--external-id=111122223333=c"},
 		{"--session-name=a b"}, {"--mirror=docker.io=" + privateHost}, {"--other-hosts=all"}, {"--mirror-origin=public"},
 	} {
-		x, err := command(t, nil, args...).RunRaw(t.Context(), strings.NewReader(""))
+		x, err := pluginCommand(t, nil, args...).RunRaw(t.Context(), strings.NewReader(""))
 		if err == nil || x.ExitCode != 1 || len(x.Stdout.Reveal()) > 0 || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%q: got exit code %d, %q, %v", args, x.ExitCode, x.Stderr, err)
 		}
@@ -113,31 +113,31 @@ func TestVersionAndHelp(t *testing.T) {
 func TestOtherHosts(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
-	x, err := run(t, command(t, environ), "docker.io/library/nginx")
+	x, err := run(t, pluginCommand(t, environ), "docker.io/library/nginx")
 	want := "ecr-credential-provider: image host \"docker.io\" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, " +
 		"add it with --allow-host or --mirror, or set --other-hosts=empty\n"
 	if err == nil || x.Stderr != want {
 		t.Errorf("got %q, %v, want %q", x.Stderr, err, want)
 	}
-	x, err = run(t, command(t, environ, "--other-hosts=empty"), "docker.io/library/nginx")
+	x, err = run(t, pluginCommand(t, environ, "--other-hosts=empty"), "docker.io/library/nginx")
 	if err != nil || len(x.Response.Auth) > 0 || x.Response.CacheDuration == nil || *x.Response.CacheDuration != 0 || x.Stderr != "" {
 		t.Errorf("got %+v, %q, %v", x.Response, x.Stderr, err)
 	}
 	if got := cloud.RequestLines(); len(got) > 0 {
 		t.Errorf("a host was called: %q", got)
 	}
-	x, err = run(t, command(t, environ, "--any-host"), "docker.io/library/nginx")
-	checkServed(t, x, err, "docker.io")
+	x, err = run(t, pluginCommand(t, environ, "--any-host"), "docker.io/library/nginx")
+	checkPluginResponse(t, x, err, "docker.io")
 }
 
 // TestFlags verifies the flags that select the endpoint and the account.
 func TestFlags(t *testing.T) {
 	cloud := newCloud(t)
-	x, err := run(t, command(t, cloud.Environ(),
+	x, err := run(t, pluginCommand(t, cloud.Environ(),
 		"--mirror=docker.io="+privateHost+"/hub", "--mirror-origin=none",
 		"--role=111122223333=arn:aws:iam::111122223333:role/a,arn:aws:iam::111122223333:role/b",
 		"--external-id=111122223333=customer-7", "--session-name=pulls"), "docker.io/library/nginx")
-	checkServed(t, x, err, "docker.io")
+	checkPluginResponse(t, x, err, "docker.io")
 	var got []string
 	for _, r := range cloud.Requests() {
 		if form := r.Form(); form.Get("RoleArn") != "" {
@@ -154,10 +154,10 @@ func TestFlags(t *testing.T) {
 // annotation.
 func TestRoleVariable(t *testing.T) {
 	cloud := newCloud(t)
-	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
+	c := pluginCommand(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
 	x, err := c.Run(t.Context(), &plugin.Request{Image: privateHost + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 	canary.AssertAbsent(t, "standard error", x.Stderr)
-	checkServed(t, x, err, privateHost)
+	checkPluginResponse(t, x, err, privateHost)
 	if got := cloud.Requests()[0].Form().Get("RoleArn"); got != "arn:aws:iam::111122223333:role/pull" {
 		t.Errorf("got role %q", got)
 	}
@@ -167,7 +167,7 @@ func TestRoleVariable(t *testing.T) {
 func TestBrokenRequest(t *testing.T) {
 	cloud := newCloud(t)
 	for _, stdin := range []string{"", "{", `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v2","image":"a"}`} {
-		x, err := command(t, cloud.Environ()).RunRaw(t.Context(), strings.NewReader(stdin))
+		x, err := pluginCommand(t, cloud.Environ()).RunRaw(t.Context(), strings.NewReader(stdin))
 		if err == nil || len(x.Stdout.Reveal()) > 0 || x.ExitCode == 0 {
 			t.Errorf("%q: got exit code %d, %v", stdin, x.ExitCode, err)
 		}
@@ -206,8 +206,8 @@ func TestEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
 			environ := append(append(append([]string{}, baseEnviron...), accessKeyEnviron()...), tt.environ...)
-			x, err := run(t, command(t, environ), tt.host+"/app")
-			checkServed(t, x, err, tt.host)
+			x, err := run(t, pluginCommand(t, environ), tt.host+"/app")
+			checkPluginResponse(t, x, err, tt.host)
 			if got := cloud.Requests(); len(got) != 1 || strings.TrimSuffix(got[0].Host, ":443") != tt.want {
 				t.Errorf("got %q, want %q", cloud.RequestLines(), tt.want)
 			}
@@ -215,10 +215,10 @@ func TestEndpoints(t *testing.T) {
 	}
 	t.Run("the role's", func(t *testing.T) {
 		cloud.Reset()
-		c := command(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
+		c := pluginCommand(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
 		x, err := c.Run(t.Context(), &plugin.Request{Image: "public.ecr.aws/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 		canary.AssertAbsent(t, "standard error", x.Stderr)
-		checkServed(t, x, err, "public.ecr.aws")
+		checkPluginResponse(t, x, err, "public.ecr.aws")
 		want := []string{"POST sts.us-east-1.amazonaws.com/", "POST api.ecr-public.us-east-1.amazonaws.com/"}
 		if diff := cmp.Diff(want, cloud.RequestLines()); diff != "" {
 			t.Error(diff)
@@ -234,10 +234,10 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
-			c := command(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
+			c := pluginCommand(t, append(baseEnviron, "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"), tt.args...)
 			x, err := c.Run(t.Context(), &plugin.Request{Image: tt.host + "/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)})
 			canary.AssertAbsent(t, "standard error", x.Stderr)
-			checkServed(t, x, err, tt.host)
+			checkPluginResponse(t, x, err, tt.host)
 			if diff := cmp.Diff(tt.want, cloud.RequestLines()); diff != "" {
 				t.Error(diff)
 			}
@@ -245,19 +245,19 @@ func TestEndpoints(t *testing.T) {
 	}
 	t.Run("a proxy for everything but metadata", func(t *testing.T) {
 		cloud.Reset()
-		x, err := run(t, command(t, baseEnviron), privateHost+"/app")
-		checkServed(t, x, err, privateHost)
+		x, err := run(t, pluginCommand(t, baseEnviron), privateHost+"/app")
+		checkPluginResponse(t, x, err, privateHost)
 		if got := cloud.RequestLines(); len(got) != 4 || got[3] != "POST api.ecr.eu-west-1.amazonaws.com/" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("an authority of one's own", func(t *testing.T) {
 		environ := append(append([]string{}, baseEnviron...), "SSL_CERT_FILE="+net.CAFile()+".none")
-		if x, err := run(t, command(t, environ), privateHost+"/app"); err == nil || !strings.Contains(x.Stderr, "certificate") {
+		if x, err := run(t, pluginCommand(t, environ), privateHost+"/app"); err == nil || !strings.Contains(x.Stderr, "certificate") {
 			t.Errorf("got %q, %v, want a certificate that is not trusted", x.Stderr, err)
 		}
-		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
-		checkServed(t, x, err, privateHost)
+		x, err := run(t, pluginCommand(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
+		checkPluginResponse(t, x, err, privateHost)
 	})
 	// This host is the only one that the proxy does not serve.
 	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.UnknownHosts()); diff != "" {
@@ -273,7 +273,7 @@ func TestStopped(t *testing.T) {
 	}
 	cloud := newCloud(t)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
-	c := command(t, append(cloud.Environ(), accessKeyEnviron()...))
+	c := pluginCommand(t, append(cloud.Environ(), accessKeyEnviron()...))
 	c.Timeout, c.Grace = 2*time.Second, 20*time.Second
 	x, err := run(t, c, privateHost+"/app")
 	if err == nil || !strings.Contains(x.Stderr, "canceled") && !strings.Contains(x.Stderr, "terminated") {
@@ -284,7 +284,7 @@ func TestStopped(t *testing.T) {
 // TestConcurrent verifies that each of twenty concurrent runs returns a response.
 func TestConcurrent(t *testing.T) {
 	cloud := newCloud(t)
-	c := command(t, cloud.Environ())
+	c := pluginCommand(t, cloud.Environ())
 	failed := make(chan error)
 	for range 20 {
 		go func() {

@@ -30,8 +30,8 @@ const (
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
 )
 
-// build builds a one-file program, or this package, with the flags of a release.
-func build(b *testing.B, path, source string) {
+// buildProgram builds a one-file program, or this package, with the flags of a release.
+func buildProgram(b *testing.B, path, source string) {
 	b.Helper()
 	what := "."
 	if source != "" {
@@ -52,11 +52,11 @@ func build(b *testing.B, path, source string) {
 func BenchmarkAnswer(b *testing.B) {
 	dir := b.TempDir()
 	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")
-	build(b, empty, emptyProgram)
+	buildProgram(b, empty, emptyProgram)
 	answer := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"cacheKeyType":"Image","auth":{"r0.example":{"username":"user","password":%q}}}`+"\n",
 		protocol.KindResponse, plugin.V1, canary.PasswordSecret)
-	build(b, one, fmt.Sprintf(answeringPlugin, answer))
-	build(b, dispatcher, "")
+	buildProgram(b, one, fmt.Sprintf(answeringPlugin, answer))
+	buildProgram(b, dispatcher, "")
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r0.example/team/app"})
 	if err != nil {
 		b.Fatal(err)
@@ -107,13 +107,13 @@ func newStateDir(b *testing.B, dispatcher, one string, providers int) string {
 	n := &testNode{TB: b, store: generation.Store{Dir: b.TempDir()}}
 	var list []config.Provider
 	for i := range providers {
-		p := provider(fmt.Sprintf("p%d", i), nil)
+		p := newProvider(fmt.Sprintf("p%d", i), nil)
 		p.MatchImages = []string{fmt.Sprintf("r%d.example", i), fmt.Sprintf("*.r%d.example", i), fmt.Sprintf("r%d.example:5000/team", i)}
 		list = append(list, p)
 	}
 	n.self = one
-	n.activate(list...)
+	n.activateProviders(list...)
 	path := n.store.Path(entries.DispatcherName)
-	n.must(os.Link(dispatcher, path))
+	n.requireNoError(os.Link(dispatcher, path))
 	return path
 }

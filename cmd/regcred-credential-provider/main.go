@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			"it is run determines which entry in the kubelet's configuration it serves.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
-	d.finish()
+	d.waitAndCount()
 	return code
 }
 
@@ -104,9 +104,9 @@ func (d *dispatcher) recordCounts(b runstats.Batch) {
 // plugin to exit, not only for the response.
 const countTimeout = 100 * time.Millisecond
 
-// finish waits until stopped plugins have exited, then adds the run to the counts. It ignores
+// waitAndCount waits until stopped plugins have exited, then adds the run to the counts. It ignores
 // errors in counting.
-func (d *dispatcher) finish() {
+func (d *dispatcher) waitAndCount() {
 	d.mu.Lock()
 	p, current, batch := d.provider, d.current, d.batch
 	d.mu.Unlock()

@@ -62,7 +62,7 @@ func runProvider(how string) int {
 		case "none":
 			return &plugin.Response{CacheKeyType: plugin.CacheImage}, nil
 		case "hangs":
-			return nil, hang()
+			return nil, hangWithChild()
 		case "token":
 			user = fmt.Sprintf("token %t, annotations %q", !req.ServiceAccountToken.IsZero(), req.ServiceAccountAnnotations)
 		case "huge":
@@ -75,8 +75,8 @@ func runProvider(how string) int {
 	}), plugin.ServeOptions{Name: how, Args: []string{}})
 }
 
-// hang starts a child process, reports both process IDs, and does not return.
-func hang() error {
+// hangWithChild starts a child process, reports both process IDs, and does not return.
+func hangWithChild() error {
 	child := exec.Command("sleep", "600")
 	if err := child.Start(); err != nil {
 		return err
@@ -104,27 +104,27 @@ func newNode(t *testing.T) *testNode {
 	self := must.Get(os.Executable())(t)
 	dir := t.TempDir()
 	n := &testNode{t, generation.Store{Dir: filepath.Join(dir, "state")}, filepath.Join(dir, "bin"), filepath.Join(dir, "run"), self, []string{"GORACE=atexit_sleep_ms=0"}}
-	n.must(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))
+	n.requireNoError(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))
 	if testing.CoverMode() != "" { // otherwise each process prints a warning about coverage
 		n.environ = append(n.environ, "GOCOVERDIR="+t.TempDir())
 	}
 	dispatcher := n.store.Path(generation.DispatcherName)
-	n.must(os.Link(self, dispatcher))
+	n.requireNoError(os.Link(self, dispatcher))
 	for _, name := range []string{entries.DispatcherName, entries.DispatcherName + "-2"} {
-		n.must(os.Symlink(dispatcher, filepath.Join(n.bin, name)))
+		n.requireNoError(os.Symlink(dispatcher, filepath.Join(n.bin, name)))
 	}
 	return n
 }
 
-func (n *testNode) must(err error) {
+func (n *testNode) requireNoError(err error) {
 	n.Helper()
 	if err != nil {
 		n.Fatal(err)
 	}
 }
 
-// provider returns a provider for r.example.
-func provider(name string, tokens *config.TokenAttributes) config.Provider {
+// newProvider returns a provider for r.example.
+func newProvider(name string, tokens *config.TokenAttributes) config.Provider {
 	return config.Provider{Name: name, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Minute), APIVersion: plugin.V1, TokenAttributes: tokens}
 }
 
@@ -134,11 +134,11 @@ var tokenAttributes = &config.TokenAttributes{
 	OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 }
 
-// create creates a generation of providers.
-func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
+// createGeneration creates a generation of providers.
+func (n *testNode) createGeneration(providers ...config.Provider) *generation.Manifest {
 	n.Helper()
 	numbers, err := n.store.ListNumbers()
-	n.must(err)
+	n.requireNoError(err)
 	number := len(numbers) + 1
 	m := &generation.Manifest{MaxStale: generation.Duration(5 * time.Minute), Entries: []entries.Entry{
 		{Name: entries.DispatcherName, MatchImages: []string{"r.example"}, APIVersion: plugin.V1},
@@ -156,34 +156,34 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 		content = append(content, generation.SourceFileFromBytes(generation.ExecutablePath(p.Name), 0o755, []byte("placeholder")))
 	}
 	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": list})
-	n.must(err)
-	n.must(n.store.Create(n.Context(), m, append(content, generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data)), nil))
+	n.requireNoError(err)
+	n.requireNoError(n.store.Create(n.Context(), m, append(content, generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data)), nil))
 	for _, p := range providers {
 		path := n.store.GenerationPath(m.Number, generation.ExecutablePath(p.Name))
-		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))
+		n.requireNoError(errors.Join(os.Remove(path), os.Link(n.self, path)))
 	}
 	return m
 }
 
-// activate creates a generation of providers and makes it the current one.
-func (n *testNode) activate(providers ...config.Provider) {
+// activateProviders creates a generation of providers and makes it the current one.
+func (n *testNode) activateProviders(providers ...config.Provider) {
 	n.Helper()
-	n.must(n.store.Activate(n.create(providers...).Number))
+	n.requireNoError(n.store.Activate(n.createGeneration(providers...).Number))
 }
 
-// command runs the dispatcher as a kubelet does.
-func (n *testNode) command(name string) plugin.Command {
+// dispatcherCommand runs the dispatcher as a kubelet does.
+func (n *testNode) dispatcherCommand(name string) plugin.Command {
 	return plugin.Command{
 		Path: filepath.Join(n.bin, name), Args: plugin.NewSecrets("--count-dir=" + n.counts), Environ: n.environ, Dir: "/", APIVersion: plugin.V1,
 	}
 }
 
 func (n *testNode) getCredentials() (*plugin.Response, error) {
-	return n.command(entries.DispatcherName).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
+	return n.dispatcherCommand(entries.DispatcherName).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
 }
 
-// users returns the sorted user names of a response.
-func users(resp *plugin.Response) (list []string) {
+// responseUsers returns the sorted user names of a response.
+func responseUsers(resp *plugin.Response) (list []string) {
 	if resp == nil {
 		return nil
 	}
@@ -198,19 +198,19 @@ func users(resp *plugin.Response) (list []string) {
 // activated, the response comes from that generation.
 func TestVersions(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokenAttributes))
+	n.activateProviders(newProvider("plugin-a", nil), newProvider("plugin-b", nil), newProvider("plugin-t", tokenAttributes))
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-		c := n.command(entries.DispatcherName)
+		c := n.dispatcherCommand(entries.DispatcherName)
 		c.APIVersion = v
 		resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/team/app"})
-		if err != nil || !slices.Equal(users(resp), []string{"a1", "b1"}) || resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 5*time.Minute {
-			t.Errorf("%s: %v, %v", v, users(resp), err)
+		if err != nil || !slices.Equal(responseUsers(resp), []string{"a1", "b1"}) || resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 5*time.Minute {
+			t.Errorf("%s: %v, %v", v, responseUsers(resp), err)
 		}
 	}
-	n.activate(provider("plugin-b", nil))
+	n.activateProviders(newProvider("plugin-b", nil))
 	resp, err := n.getCredentials()
-	if err != nil || !slices.Equal(users(resp), []string{"b2"}) || resp.CacheKeyType != plugin.CacheRegistry {
-		t.Errorf("%v, %v", users(resp), err)
+	if err != nil || !slices.Equal(responseUsers(resp), []string{"b2"}) || resp.CacheKeyType != plugin.CacheRegistry {
+		t.Errorf("%v, %v", responseUsers(resp), err)
 	}
 	counts, err := runstats.Read(t.Context(), n.counts)
 	if err != nil || counts.Runs[runstats.RunSucceeded] != 4 || counts.Providers["plugin-b"].Results[runstats.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
@@ -221,7 +221,7 @@ func TestVersions(t *testing.T) {
 // TestTokens verifies that a token is passed to the providers in its entry, with the annotations they require.
 func TestTokens(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-token_a", nil), provider("plugin-token_b", tokenAttributes))
+	n.activateProviders(newProvider("plugin-token_a", nil), newProvider("plugin-token_b", tokenAttributes))
 	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"aud":["registry"],"fill":%q}`, strings.Repeat("x", 40_000))) // a large token
 	req := &plugin.Request{Image: "r.example/app", ServiceAccountToken: plugin.NewSecret("e30." + payload + ".c2ln"),
 		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller", "example.com/other": "secret"}}
@@ -229,9 +229,9 @@ func TestTokens(t *testing.T) {
 		entries.DispatcherName:        `token false, annotations map[]`,
 		entries.DispatcherName + "-2": `token true, annotations map["example.com/role":"puller"]`,
 	} {
-		resp, err := n.command(name).GetCredentials(t.Context(), req)
-		if err != nil || !slices.Equal(users(resp), []string{want}) {
-			t.Errorf("%s: %q, %v; want %q", name, users(resp), err, want)
+		resp, err := n.dispatcherCommand(name).GetCredentials(t.Context(), req)
+		if err != nil || !slices.Equal(responseUsers(resp), []string{want}) {
+			t.Errorf("%s: %q, %v; want %q", name, responseUsers(resp), err, want)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestTokens(t *testing.T) {
 // providers' credentials are still returned.
 func TestFails(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
+	n.activateProviders(newProvider("plugin-none", nil), newProvider("plugin-fails_a", nil), newProvider("plugin-fails_b", nil))
 	_, err := n.getCredentials()
 	failed, ok := errors.AsType[*plugin.ExecError](err)
 	if !ok || failed.ExitCode != 1 || strings.Count(failed.Stderr, "\n") != 1 || !strings.Contains(failed.Stderr, "plugin-fails_a") || !strings.Contains(failed.Stderr, "plugin-fails_b") {
@@ -250,10 +250,10 @@ func TestFails(t *testing.T) {
 	if err != nil || counts.Runs[runstats.RunFailed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[runstats.ResultNone] != 1 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
-	n.activate(provider("plugin-fails", nil), provider("plugin-a", nil))
+	n.activateProviders(newProvider("plugin-fails", nil), newProvider("plugin-a", nil))
 	resp, err := n.getCredentials()
-	if err != nil || !slices.Equal(users(resp), []string{"a2"}) || *resp.CacheDuration != 0 {
-		t.Errorf("%v, %v", users(resp), err)
+	if err != nil || !slices.Equal(responseUsers(resp), []string{"a2"}) || *resp.CacheDuration != 0 {
+		t.Errorf("%v, %v", responseUsers(resp), err)
 	}
 }
 
@@ -266,42 +266,42 @@ func TestFaults(t *testing.T) {
 		entry string
 		want  string // "" if there is a response
 	}{
-		{"no generation", func(n *testNode) { n.must(n.store.Deactivate()) }, "", "current does not exist, so this node has no generation"},
-		{"link to nothing", func(n *testNode) { n.must(n.store.Activate(7)) }, "", "current points to generation 7, which cannot be opened"},
-		{"generation deleted", func(n *testNode) { n.must(os.RemoveAll(n.store.GenerationPath(1))) }, "", "regcred status"},
-		{"manifest broken", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), "{") }, "", "manifest.json is damaged"},
-		{"manifest of later", func(n *testNode) { n.write(n.store.GenerationPath(1, "manifest.json"), `{"schemaVersion":99}`) }, "", "schemaVersion 99"},
-		{"record of entries broken", func(n *testNode) { n.write(n.store.Path(generation.AppliedFile), "[{") }, "", ""},
+		{"no generation", func(n *testNode) { n.requireNoError(n.store.Deactivate()) }, "", "current does not exist, so this node has no generation"},
+		{"link to nothing", func(n *testNode) { n.requireNoError(n.store.Activate(7)) }, "", "current points to generation 7, which cannot be opened"},
+		{"generation deleted", func(n *testNode) { n.requireNoError(os.RemoveAll(n.store.GenerationPath(1))) }, "", "regcred status"},
+		{"manifest broken", func(n *testNode) { n.writeFile(n.store.GenerationPath(1, "manifest.json"), "{") }, "", "manifest.json is damaged"},
+		{"manifest of later", func(n *testNode) { n.writeFile(n.store.GenerationPath(1, "manifest.json"), `{"schemaVersion":99}`) }, "", "schemaVersion 99"},
+		{"record of entries broken", func(n *testNode) { n.writeFile(n.store.Path(generation.AppliedFile), "[{") }, "", ""},
 		{"no record of entries, and another entry", func(n *testNode) {
-			n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700))
-			n.must(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
+			n.requireNoError(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700))
+			n.requireNoError(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
 		}, entries.DispatcherName + "-7", "applied.json: is a directory, not a regular file"},
-		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
+		{"a directory for the record of entries", func(n *testNode) { n.requireNoError(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
 		{"no such entry", func(n *testNode) {
-			n.must(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
+			n.requireNoError(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
 		}, entries.DispatcherName + "-7", `no entry named "regcred-credential-provider-7", the name that this program was run as; regcred status`},
-		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.GenerationPath(1, generation.ExecutablePath("plugin-a")))) }, "", "no such file or directory"},
+		{"plugin deleted", func(n *testNode) { n.requireNoError(os.Remove(n.store.GenerationPath(1, generation.ExecutablePath("plugin-a")))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.GenerationPath(1, generation.ExecutablePath("plugin-a"))
-			n.must(os.Remove(path))
-			n.must(os.WriteFile(path, testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
+			n.requireNoError(os.Remove(path))
+			n.requireNoError(os.WriteFile(path, testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
 		}, "", "built for another architecture"},
 		{"no home, no directory, no place to count", func(n *testNode) {
 			n.environ = nil
-			n.write(n.counts, "in the way")
+			n.writeFile(n.counts, "in the way")
 		}, "", ""},
 		{"a pipe where it counts", func(n *testNode) {
-			n.must(errors.Join(os.Mkdir(n.counts, 0o700), syscall.Mkfifo(filepath.Join(n.counts, "providers.json"), 0o600)))
+			n.requireNoError(errors.Join(os.Mkdir(n.counts, 0o700), syscall.Mkfifo(filepath.Join(n.counts, "providers.json"), 0o600)))
 		}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
-			n.activate(provider("plugin-a", nil))
+			n.activateProviders(newProvider("plugin-a", nil))
 			tt.spoil(n)
 			if tt.entry == "" {
 				tt.entry = entries.DispatcherName
 			}
-			resp, err := n.command(tt.entry).GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
+			resp, err := n.dispatcherCommand(tt.entry).GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
 			failed, _ := errors.AsType[*plugin.ExecError](err)
 			switch {
 			case tt.want == "" && (err != nil || len(resp.Auth) != 1):
@@ -313,19 +313,19 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func (n *testNode) write(path, text string) {
+func (n *testNode) writeFile(path, text string) {
 	n.Helper()
-	n.must(os.WriteFile(path, []byte(text), 0o600))
+	n.requireNoError(os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestHugeAnswer verifies that the largest allowed plugin response is returned.
 func TestHugeAnswer(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-huge", nil))
-	c := n.command(entries.DispatcherName)
+	n.activateProviders(newProvider("plugin-huge", nil))
+	c := n.dispatcherCommand(entries.DispatcherName)
 	c.MaxOutput = 8 << 20
 	resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
-	if err != nil || len(users(resp)[0]) < 1<<20-400 {
+	if err != nil || len(responseUsers(resp)[0]) < 1<<20-400 {
 		t.Errorf("%v", err)
 	}
 }
@@ -334,10 +334,10 @@ func TestHugeAnswer(t *testing.T) {
 // streams are closed or its working directory is deleted.
 func TestWithoutStreams(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil))
+	n.activateProviders(newProvider("plugin-a", nil))
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
-	n.must(err)
-	before := n.files()
+	n.requireNoError(err)
+	before := n.listStateFiles()
 	gone := t.TempDir()
 	for _, script := range []string{`exec "$0" >&-`, `exec "$0" >&- 2>&-`, `cd ` + gone + ` && rmdir ` + gone + ` && exec "$0"`} {
 		cmd := exec.Command("sh", "-c", script+" --count-dir=", filepath.Join(n.bin, entries.DispatcherName))
@@ -346,14 +346,14 @@ func TestWithoutStreams(t *testing.T) {
 			t.Errorf("%s: %v: %s", script, err, out)
 		}
 	}
-	if after := n.files(); !slices.Equal(before, after) {
+	if after := n.listStateFiles(); !slices.Equal(before, after) {
 		t.Errorf("files before %v, after %v", before, after)
 	}
 }
 
-// files lists the files of the state directory with their sizes.
-func (n *testNode) files() (list []string) {
-	n.must(filepath.WalkDir(n.store.Dir, func(path string, d fs.DirEntry, err error) error {
+// listStateFiles lists the files of the state directory with their sizes.
+func (n *testNode) listStateFiles() (list []string) {
+	n.requireNoError(filepath.WalkDir(n.store.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -368,24 +368,24 @@ func (n *testNode) files() (list []string) {
 func TestSignalKillsPlugin(t *testing.T) {
 	n := newNode(t)
 	fifo := filepath.Join(t.TempDir(), "report")
-	n.must(syscall.Mkfifo(fifo, 0o600))
+	n.requireNoError(syscall.Mkfifo(fifo, 0o600))
 	n.environ = append(n.environ, "REPORT="+fifo, "PATH="+os.Getenv("PATH"))
-	n.activate(provider("plugin-hangs", nil))
+	n.activateProviders(newProvider("plugin-hangs", nil))
 	var stderr bytes.Buffer
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
-	n.must(err)
-	c := n.command(entries.DispatcherName)
+	n.requireNoError(err)
+	c := n.dispatcherCommand(entries.DispatcherName)
 	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path, c.Args[0].Reveal()}, Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
-	n.must(cmd.Start())
+	n.requireNoError(cmd.Start())
 	report, err := os.ReadFile(fifo) // blocks until the plugin has written
-	n.must(err)
-	n.must(cmd.Process.Signal(syscall.SIGTERM))
+	n.requireNoError(err)
+	n.requireNoError(cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 	for _, word := range strings.Fields(string(report)) {
 		pid, err := strconv.Atoi(word)
-		n.must(err)
+		n.requireNoError(err)
 		if !waitUntilExited(pid) {
 			t.Errorf("process %d of the plugin is still there; %s", pid, stderr.String())
 		}
@@ -410,8 +410,8 @@ func waitUntilExited(pid int) bool {
 func TestGenerationSwitches(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil))
-	second := n.create(provider("plugin-b", nil)).Number
+	n.activateProviders(newProvider("plugin-a", nil))
+	second := n.createGeneration(newProvider("plugin-b", nil)).Number
 	ctx, stop := context.WithCancel(t.Context())
 	flips := 0
 	var flipper, askers sync.WaitGroup
@@ -429,11 +429,11 @@ func TestGenerationSwitches(t *testing.T) {
 			if i%10 == 9 { // killed at a random moment
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
 				defer cancel()
-				_, _ = n.command(entries.DispatcherName).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})
+				_, _ = n.dispatcherCommand(entries.DispatcherName).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})
 				return
 			}
 			resp, err := n.getCredentials()
-			if got := users(resp); err != nil || len(got) != 1 || got[0] != "a1" && got[0] != "b2" {
+			if got := responseUsers(resp); err != nil || len(got) != 1 || got[0] != "a1" && got[0] != "b2" {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
@@ -447,7 +447,7 @@ func TestGenerationSwitches(t *testing.T) {
 		t.Error(err)
 	}
 	counts, err := runstats.Read(t.Context(), n.counts)
-	n.must(err)
+	n.requireNoError(err)
 	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[runstats.RunSucceeded], counts.DroppedBatches)
 	if all := counts.Runs[runstats.RunSucceeded] + counts.Runs[runstats.RunFailed] + counts.DroppedBatches; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
 		t.Errorf("%d of %d runs were counted or dropped; those killed may be missing", all, rounds*atOnce+1)

@@ -182,7 +182,7 @@ func (a *testAgent) runFor(t *testing.T, each ...func()) {
 	canary.AssertAbsent(t, "the log", strings.Join(a.messages, "\n")+a.host.stderr.String())
 }
 
-func (a *testAgent) last() agent.Status {
+func (a *testAgent) lastStatus() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lines[len(a.lines)-1]
@@ -206,7 +206,7 @@ func TestAgentOnTrees(t *testing.T) {
 			a := newTestAgent(t, name)
 			before := fileTree(t, a.host.root)
 			a.runFor(t)
-			s := a.last()
+			s := a.lastStatus()
 			if s.Phase != want.phase || !strings.HasPrefix(s.Reason, want.reason) || s.Kind == "" || (s.Phase == agent.PhaseInstalled) != (s.Generation == 1) {
 				t.Fatalf("%+v\n%v\n%s", s, a.messages, a.host.stderr.String())
 			}
@@ -230,7 +230,7 @@ func TestAgentsLife(t *testing.T) {
 	dispatcher := filepath.Join(a.host.root, "var/lib/regcred/regcred-credential-provider")
 	check := func(phase agent.Phase, applies, mended int) {
 		t.Helper()
-		if s := a.last(); s.Phase != phase || s.Applies != applies || s.Repairs != mended || s.Failures != 0 {
+		if s := a.lastStatus(); s.Phase != phase || s.Applies != applies || s.Repairs != mended || s.Failures != 0 {
 			t.Fatalf("%+v, %+v\n%v\n%s", s, s.LastError, a.messages, a.host.stderr.String())
 		}
 	}
@@ -264,7 +264,7 @@ func TestDamagedCountersAreHealthy(t *testing.T) {
 	a := newTestAgent(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, runstats.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
-	if s := a.last(); s.Phase != agent.PhaseInstalled {
+	if s := a.lastStatus(); s.Phase != agent.PhaseInstalled {
 		t.Errorf("%+v", s)
 	}
 	cmd := exec.Command(a.host.regcred, "status", "--root", a.host.root)
@@ -284,12 +284,12 @@ func TestOtherOwner(t *testing.T) {
 	b.host.root, b.Owner = a.host.root, "ns/other"
 	b.runFor(t)
 	want := "nothing was changed: generation 1 on this node belongs to release ns/rel, but this run is for release ns/other (remove one of the two releases (helm uninstall rel -n ns), or separate them with node selectors)"
-	if s := b.last(); s.Phase != agent.PhaseFailed || s.Reason != want {
+	if s := b.lastStatus(); s.Phase != agent.PhaseFailed || s.Reason != want {
 		t.Errorf("%+v", s)
 	}
 	writeFile(t, b.StateFile, "absent", 0o600)
 	b.runFor(t)
-	if s := b.last(); s.Phase != agent.PhaseRemoved || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
+	if s := b.lastStatus(); s.Phase != agent.PhaseRemoved || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -314,7 +314,7 @@ func TestAgentsFailures(t *testing.T) {
 			tt.change(t, a)
 			before := fileTree(t, a.host.root)
 			a.runFor(t)
-			s := a.last()
+			s := a.lastStatus()
 			if s.Phase != tt.phase || !strings.Contains(s.Reason, tt.reason) || s.Reason == "" {
 				t.Errorf("%+v\n%v\n%s", s, a.messages, a.host.stderr.String())
 			}

@@ -53,13 +53,13 @@ func TestCommandsAgree(t *testing.T) {
 	t.Run("nodes", func(t *testing.T) {
 		for i := range *agreementNodes {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				n := makeNode(t, rand.New(rand.NewPCG(*agreementSeed, uint64(i))), i, bin, server)
+				n := newRandomNode(t, rand.New(rand.NewPCG(*agreementSeed, uint64(i))), i, bin, server)
 				if t.Failed() {
 					return
 				}
 				want := n.lookupWithLibrary(t)
-				seen[want.kind()]++
-				n.check(t, want)
+				seen[want.verdictKind()]++
+				n.checkCommands(t, want)
 				if t.Failed() {
 					data, _ := os.ReadFile(n.config)
 					t.Logf("asked about %s with %q, docker config %q:\n%s", n.image, n.flags, n.docker, data)
@@ -75,8 +75,8 @@ func TestCommandsAgree(t *testing.T) {
 	}
 }
 
-// madeNode is a generated node, and an image to look up on it.
-type madeNode struct {
+// randomNode is a generated node, and an image to look up on it.
+type randomNode struct {
 	dir, config, bin string
 	docker           string // the node's docker config file
 	secret           *regcred.PullSecret
@@ -86,9 +86,9 @@ type madeNode struct {
 	server           *testregistry.Server
 }
 
-func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistry.Server) *madeNode {
+func newRandomNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistry.Server) *randomNode {
 	dir := t.TempDir()
-	n := &madeNode{dir: dir, config: filepath.Join(dir, "config.yaml"), bin: bin, server: server, open: r.IntN(3) == 0}
+	n := &randomNode{dir: dir, config: filepath.Join(dir, "config.yaml"), bin: bin, server: server, open: r.IntN(3) == 0}
 	repository := map[bool]string{true: "open", false: "team"}[n.open] + fmt.Sprintf("/app%d", i)
 	must.Get(server.Push(repository, "v1", testregistry.Image{Seed: int64(i)}))(t)
 	n.image = server.Addr() + "/" + repository + ":v1"
@@ -99,21 +99,21 @@ func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistr
 		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	text := madeConfig(r, server.Addr())
+	text := randomConfig(r, server.Addr())
 	if r.IntN(6) == 0 { // the configuration is a directory
 		write(filepath.Join(n.config, "10.yaml"), text)
 		if r.IntN(2) == 0 {
-			write(filepath.Join(n.config, "20.yaml"), madeConfig(r, server.Addr()))
+			write(filepath.Join(n.config, "20.yaml"), randomConfig(r, server.Addr()))
 		}
 	} else {
 		write(n.config, text)
 	}
 	if r.IntN(3) == 0 {
-		n.docker = madeDockerConfig(r, server.Addr())
+		n.docker = randomDockerConfig(r, server.Addr())
 		write(filepath.Join(dir, "config.json"), n.docker)
 	}
 	if r.IntN(4) == 0 {
-		text := madeDockerConfig(r, server.Addr())
+		text := randomDockerConfig(r, server.Addr())
 		name := filepath.Join(dir, "secret.json")
 		manifest, err := json.Marshal(map[string]any{
 			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson", "metadata": map[string]any{"namespace": "a", "name": "b"},
@@ -132,8 +132,8 @@ func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistr
 	return n
 }
 
-// madeConfig returns a configuration. One in four has an error.
-func madeConfig(r *rand.Rand, host string) string {
+// randomConfig returns a configuration. One in four has an error.
+func randomConfig(r *rand.Rand, host string) string {
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
 	version := one("v1", "v1", "v1", "v1beta1", "v1alpha1")
 	var b strings.Builder
@@ -160,9 +160,9 @@ func madeConfig(r *rand.Rand, host string) string {
 	return b.String()
 }
 
-// madeDockerConfig returns a docker config file with a correct credential, a wrong credential or
+// randomDockerConfig returns a docker config file with a correct credential, a wrong credential or
 // another user's credential. One in five is invalid.
-func madeDockerConfig(r *rand.Rand, host string) string {
+func randomDockerConfig(r *rand.Rand, host string) string {
 	login := []string{"ci:" + canary.PasswordSecret, "ci:wrong", "other:" + canary.PasswordSecret}[r.IntN(3)]
 	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]
 	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, key, base64.StdEncoding.EncodeToString([]byte(login)))
@@ -183,7 +183,7 @@ type libraryVerdict struct {
 	accepted int  // index of the credential that the registry accepts; -1 if none
 }
 
-func (v *libraryVerdict) kind() string {
+func (v *libraryVerdict) verdictKind() string {
 	switch {
 	case v.refused:
 		return "refused"
@@ -198,7 +198,7 @@ func (v *libraryVerdict) kind() string {
 }
 
 // lookupWithLibrary returns the library's verdict.
-func (n *madeNode) lookupWithLibrary(t *testing.T) *libraryVerdict {
+func (n *randomNode) lookupWithLibrary(t *testing.T) *libraryVerdict {
 	v := &libraryVerdict{accepted: -1}
 	cfg, err := config.Load(n.config)
 	if err != nil || cfg.Validate() != nil {
@@ -209,7 +209,7 @@ func (n *madeNode) lookupWithLibrary(t *testing.T) *libraryVerdict {
 		v.broken = v.broken || report.StopsKubelet(f)
 		v.errors = v.errors || f.Severity == finding.SeverityError
 	}
-	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
+	o := &node.Origin{Environ: n.commandEnviron(), Dir: n.dir, RootDir: n.dir}
 	k, err := regcred.New(cfg, regcred.Options{
 		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{regcred.NodeDockerConfig(doctor.DockerConfigPaths(o))},
 	})
@@ -238,9 +238,9 @@ func (n *madeNode) lookupWithLibrary(t *testing.T) *libraryVerdict {
 	return v
 }
 
-// code returns the exit code of commands that look up credentials.
-func (v *libraryVerdict) code() int {
-	switch v.kind() {
+// exitCode returns the exit code of commands that look up credentials.
+func (v *libraryVerdict) exitCode() int {
+	switch v.verdictKind() {
 	case "credentials":
 		return exitOK
 	case "none":
@@ -249,14 +249,14 @@ func (v *libraryVerdict) code() int {
 	return exitFailed
 }
 
-func (n *madeNode) environ() []string {
+func (n *randomNode) commandEnviron() []string {
 	return []string{"HOME=" + n.dir, "PATH=" + os.Getenv("PATH"), "GORACE=" + noRaceSleep}
 }
 
 // run runs a command on the node and decodes its JSON output.
-func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr string) {
+func (n *randomNode) run(t *testing.T, into any, args ...string) (code int, stderr string) {
 	var stdout, talk bytes.Buffer
-	a := newApp(strings.NewReader(""), &stdout, &talk, n.environ())
+	a := newApp(strings.NewReader(""), &stdout, &talk, n.commandEnviron())
 	a.dir = n.dir
 	args = append(args, "--config", n.config, "--bin-dir", n.bin, "--root-dir", n.dir, "-o", "json")
 	code = a.run(t.Context(), args)
@@ -278,14 +278,14 @@ type commandOutput struct {
 	Failed      []struct{ Credential *struct{ Username string } }
 }
 
-func (s *commandOutput) users() (list []string) {
+func (s *commandOutput) userNames() (list []string) {
 	for _, c := range s.Credentials {
 		list = append(list, c.Username)
 	}
 	return list
 }
 
-func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
+func (n *randomNode) checkCommands(t *testing.T, want *libraryVerdict) {
 	code := func(command string, got, want int, stderr string) {
 		t.Helper()
 		if got != want {
@@ -310,32 +310,32 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 
 	var explained commandOutput
 	got, stderr = n.run(t, &explained, append([]string{"explain", n.image}, n.flags...)...)
-	code("explain", got, want.code(), stderr)
+	code("explain", got, want.exitCode(), stderr)
 	outcome := map[string]string{
 		"refused": report.VerdictInvalid, "broken": report.VerdictInvalid, "credentials": report.VerdictWithCredentials, "failed": report.OutcomeFailed, "none": report.VerdictAnonymous,
-	}[want.kind()]
-	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == report.VerdictInvalid && want.code() == exitFailed) {
+	}[want.verdictKind()]
+	if explained.Verdict.Outcome != outcome && !(want.broken && explained.Verdict.Outcome == report.VerdictInvalid && want.exitCode() == exitFailed) {
 		t.Errorf("explain: outcome %q, want %q", explained.Verdict.Outcome, outcome)
 	}
-	if diff := cmp.Diff(want.users, explained.users()); diff != "" {
+	if diff := cmp.Diff(want.users, explained.userNames()); diff != "" {
 		t.Errorf("explain: -library +explain\n%s", diff)
 	}
 
 	var gotten commandOutput
 	got, stderr = n.run(t, &gotten, append([]string{"get", n.image}, n.flags...)...)
-	code("get", got, want.code(), stderr)
-	if diff := cmp.Diff(want.users, gotten.users()); diff != "" {
+	code("get", got, want.exitCode(), stderr)
+	if diff := cmp.Diff(want.users, gotten.userNames()); diff != "" {
 		t.Errorf("get: -library +get\n%s", diff)
 	}
 	n.checkPull(t, want)
 }
 
 // checkPull pulls, and checks the registry's requests.
-func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
+func (n *randomNode) checkPull(t *testing.T, want *libraryVerdict) {
 	var pulled struct{ Images []commandOutput }
 	n.server.ResetLog()
 	got, stderr := n.run(t, &pulled, append([]string{"pull", n.image, "--layout", filepath.Join(n.dir, "layout")}, n.flags...)...)
-	kind := want.kind()
+	kind := want.verdictKind()
 	success := kind == "credentials" && want.accepted >= 0 || kind == "none" && n.open
 	if code := map[bool]int{true: exitOK, false: exitFailed}[success]; got != code {
 		t.Errorf("pull: exit code %d, want %d\n%s", got, code, stderr)

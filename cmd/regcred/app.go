@@ -47,8 +47,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
 	}
 }
 
-// logger returns the logger for -v. Without -v it discards everything.
-func (a *app) logger() *slog.Logger {
+// newLogger returns the logger for -v. Without -v it discards everything.
+func (a *app) newLogger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
 	}

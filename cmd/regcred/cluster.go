@@ -49,17 +49,17 @@ type cluster struct {
 	configSource string // where the address and the identity were found
 }
 
-// connect returns a client for the API server that the flags select. If no kubeconfig is set and o
+// connectKube returns a client for the API server that the flags select. If no kubeconfig is set and o
 // describes a kubelet, it uses the kubelet's kubeconfig. connect sends no requests. If wrap is not
 // nil, it wraps the transport.
-func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
+func (a *app) connectKube(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	cfg, from, err := k.clientConfig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Wrap(wrap)
 	c := &cluster{configSource: from}
-	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.logger()}); err != nil {
+	if c.Client, err = kube.New(cfg, kube.Options{Logger: a.newLogger()}); err != nil {
 		return nil, err
 	}
 	if k.kubeconfig == "" || a.verbose || cfg.Insecure {

@@ -233,7 +233,7 @@ func TestDeployCommands(t *testing.T) {
 	commands := 0
 	for _, file := range files {
 		data := must.Get(os.ReadFile(file))(t)
-		text := strings.ReplaceAll(string(data), "$REGCRED_PREPULL_FLAGS", prepullFlagsOf(string(data)))
+		text := strings.ReplaceAll(string(data), "$REGCRED_PREPULL_FLAGS", prepullUnitFlags(string(data)))
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			commands++
 			if err := acceptsCommand(strings.Fields(m[1])); err != nil {
@@ -256,9 +256,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// prepullFlagsOf returns the flags that the service passes to prepull, or "" for other
+// prepullUnitFlags returns the flags that the service passes to prepull, or "" for other
 // files.
-func prepullFlagsOf(text string) string {
+func prepullUnitFlags(text string) string {
 	_, flags, _ := strings.Cut(text, `"REGCRED_PREPULL_FLAGS=`)
 	flags, _, _ = strings.Cut(flags, `"`)
 	return flags

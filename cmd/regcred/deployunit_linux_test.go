@@ -50,9 +50,9 @@ func systemdRoot(t *testing.T, unit string) string {
 	return root
 }
 
-// analyze returns the output of systemd-analyze, which is empty if there is no problem. The exit
+// systemdAnalyze returns the output of systemd-analyze, which is empty if there is no problem. The exit
 // code is not enough, because it is 0 even if systemd-analyze ignores a line.
-func analyze(t *testing.T, args ...string) string {
+func systemdAnalyze(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput()
 	if err != nil {
@@ -66,10 +66,10 @@ func analyze(t *testing.T, args ...string) string {
 func TestPrepullUnit(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	root := systemdRoot(t, text)
-	if said := analyze(t, "verify", "--root="+root, "kubelet.service", prepullUnit); said != "" {
+	if said := systemdAnalyze(t, "verify", "--root="+root, "kubelet.service", prepullUnit); said != "" {
 		t.Errorf("systemd-analyze verify:\n%s", said)
 	}
-	if said := analyze(t, "security", "--offline=true", "--threshold=30", "--root="+root, prepullUnit); strings.Contains(said, "exit status") {
+	if said := systemdAnalyze(t, "security", "--offline=true", "--threshold=30", "--root="+root, prepullUnit); strings.Contains(said, "exit status") {
 		t.Errorf("systemd-analyze security:\n%s", said)
 	} else {
 		t.Log(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:])
@@ -98,7 +98,7 @@ func TestPrepullUnitWrong(t *testing.T) {
 		{"After=network-online.target", "After=network-online.target kubelet.service", "ordering cycle"},
 	} {
 		root := systemdRoot(t, strings.Replace(text, tt.from, tt.to, 1))
-		if said := analyze(t, "verify", "--root="+root, "kubelet.service", prepullUnit); !strings.Contains(said, tt.want) {
+		if said := systemdAnalyze(t, "verify", "--root="+root, "kubelet.service", prepullUnit); !strings.Contains(said, tt.want) {
 			t.Errorf("%s: no %q in %q", tt.to, tt.want, said)
 		}
 	}
@@ -118,7 +118,7 @@ func TestPrepullUnitGeneration(t *testing.T) {
 	if code, out, errOut := runApp(t, "install", "--root", root, deployDir+"packer/node.yaml", "--plugin", plugin, "--dispatcher", dispatcher); code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}
-	flags := strings.Fields(prepullFlagsOf(readDeploy(t, "systemd/"+prepullUnit)))
+	flags := strings.Fields(prepullUnitFlags(readDeploy(t, "systemd/"+prepullUnit)))
 	if len(flags) != 4 || flags[0] != "--config" || flags[2] != "--bin-dir" {
 		t.Fatalf("its flags are %q", flags)
 	}

@@ -110,22 +110,22 @@ func TestDocsAgentFlags(t *testing.T) {
 			t.Errorf("docs/cli/agent.md has no section about %s", cmd.Name())
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !mentions(docs, f.Name) {
+			if !mentionsFlag(docs, f.Name) {
 				t.Errorf("docs/cli/agent.md does not mention --%s of %s", f.Name, cmd.CommandPath())
 			}
 		})
 	}
 }
 
-// mentions reports whether text contains a flag, and not only a longer flag with the
+// mentionsFlag reports whether text contains a flag, and not only a longer flag with the
 // same prefix.
-func mentions(text, flag string) bool {
+func mentionsFlag(text, flag string) bool {
 	return regexp.MustCompile(`(^|[^-\w])--` + regexp.QuoteMeta(flag) + `($|[^-\w])`).MatchString(text)
 }
 
 func TestMentions(t *testing.T) {
 	for text, want := range map[string]bool{"--namespace": false, "--name-x": false, "---name": false, "`--name`": true, "a --name=x": true, "--name": true} {
-		if got := mentions(text, "name"); got != want {
+		if got := mentionsFlag(text, "name"); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}

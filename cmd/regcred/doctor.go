@@ -144,7 +144,7 @@ func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags
 		c.Skipped = "the current identity is not that of a kubelet"
 		return c
 	}
-	client, err := a.connect(ctx, cmp.Or(o, a.originFromCaller()), d.kubeFlags, c.Clock.WrapTransport)
+	client, err := a.connectKube(ctx, cmp.Or(o, a.originFromCaller()), d.kubeFlags, c.Clock.WrapTransport)
 	if err != nil {
 		c.Err = err
 		return c

@@ -21,7 +21,7 @@ func TestExecOnTerminal(t *testing.T) {
 		t.Skip("it needs bash, which has jobs and, unlike many a sh, knows of the terminal: ", err)
 	}
 	master, slave := openTerminal(t)
-	e := newExecution(t, `trap 'n=x$n; echo "got $n"' INT; echo "tty $(tty)"; while :; do read line || continue; echo "read $line"; test "$line" = end && exit 5; done`)
+	e := newPluginExecution(t, `trap 'n=x$n; echo "got $n"' INT; echo "tty $(tty)"; while :; do read line || continue; echo "read $line"; test "$line" = end && exit 5; done`)
 	args := append([]string{"-m", "-c", `"$@"; code=$?; echo "stopped $code"; fg >/dev/null; echo "ended $?"`, "bash"}, e.Args...)
 	args[4] = e.Path
 	shell := exec.Command(bash, args...)
@@ -54,7 +54,7 @@ func TestExecOnTerminal(t *testing.T) {
 	if text := screen.String(); !strings.Contains(text, "read end\r\n") || !strings.Contains(text, "ended 5\r\n") || strings.Contains(text, "xxx") {
 		t.Errorf("the terminal has %q", text)
 	}
-	if left := e.leftovers(t); len(left) != 0 {
+	if left := e.remainingFiles(t); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }

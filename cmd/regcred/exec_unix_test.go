@@ -21,19 +21,19 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// execution is a run of "regcred exec" with a shell script.
-type execution struct {
+// pluginExecution is a run of "regcred exec" with a shell script.
+type pluginExecution struct {
 	*exec.Cmd
 	temp   string // parent of the session's directory
 	lines  *bufio.Reader
 	stderr bytes.Buffer
 }
 
-func newExecution(t *testing.T, script string) *execution {
+func newPluginExecution(t *testing.T, script string) *pluginExecution {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
-	e := &execution{temp: filepath.Join(dir, "temp")}
+	e := &pluginExecution{temp: filepath.Join(dir, "temp")}
 	for _, name := range []string{"temp", "home", "bin"} {
 		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
@@ -49,9 +49,9 @@ func newExecution(t *testing.T, script string) *execution {
 	return e
 }
 
-// start runs the command until the script's first line of output, and returns that
+// startAndReadLine runs the command until the script's first line of output, and returns that
 // line.
-func (e *execution) start(t *testing.T) string {
+func (e *pluginExecution) startAndReadLine(t *testing.T) string {
 	t.Helper()
 	stdout := must.Get(e.StdoutPipe())(t)
 	must.Do(t, e.Start())
@@ -64,13 +64,13 @@ func (e *execution) start(t *testing.T) string {
 }
 
 // remainingOutput returns the remaining output of the script.
-func (e *execution) remainingOutput(t *testing.T) string {
+func (e *pluginExecution) remainingOutput(t *testing.T) string {
 	t.Helper()
 	out := must.Get(io.ReadAll(e.lines))(t)
 	return string(out)
 }
 
-func (e *execution) leftovers(t *testing.T) []string {
+func (e *pluginExecution) remainingFiles(t *testing.T) []string {
 	t.Helper()
 	return must.Get(filepath.Glob(filepath.Join(e.temp, "*")))(t)
 }
@@ -95,15 +95,15 @@ func TestExecSignal(t *testing.T) {
 			if signal.Ignored(tt.sig) {
 				t.Skipf("%v is ignored here, as under nohup, and so it is by the command", tt.sig)
 			}
-			e := newExecution(t, tt.script)
+			e := newPluginExecution(t, tt.script)
 			stdin, err := e.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			e.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // like a background job
-			e.start(t)
-			if len(e.leftovers(t)) != 1 {
-				t.Errorf("there is no directory: %q", e.leftovers(t))
+			e.startAndReadLine(t)
+			if len(e.remainingFiles(t)) != 1 {
+				t.Errorf("there is no directory: %q", e.remainingFiles(t))
 			}
 			must.Do(t, e.Process.Signal(tt.sig))
 			if name == "goes on" {
@@ -121,7 +121,7 @@ func TestExecSignal(t *testing.T) {
 			if name == "tidies up" && said != "docker\n" {
 				t.Errorf("the command said %q", said)
 			}
-			if left := e.leftovers(t); len(left) != 0 {
+			if left := e.remainingFiles(t); len(left) != 0 {
 				t.Errorf("left behind: %q", left)
 			}
 			if e.stderr.Len() > 0 {
@@ -135,9 +135,9 @@ func TestExecSignal(t *testing.T) {
 // but not the files of a run that is still active.
 func TestExecKilled(t *testing.T) {
 	const script = `echo "$DOCKER_CONFIG"; read x`
-	var killed, living *execution
-	run := func(temp string) *execution {
-		e := newExecution(t, script)
+	var killed, living *pluginExecution
+	run := func(temp string) *pluginExecution {
+		e := newPluginExecution(t, script)
 		if temp != "" {
 			e.temp = temp
 			e.Env = append(e.Env, "TMPDIR="+temp)
@@ -146,17 +146,17 @@ func TestExecKilled(t *testing.T) {
 	}
 	living = run("")
 	stdin := must.Get(living.StdinPipe())(t)
-	lives := living.start(t)
+	lives := living.startAndReadLine(t)
 	killed = run(living.temp)
 	held := must.Get(killed.StdinPipe())(t)
-	killed.start(t)
+	killed.startAndReadLine(t)
 	must.Do(t, killed.Process.Kill())
 	held.Close()
 	killed.remainingOutput(t)
 	killed.Wait()
 	foreign := filepath.Join(living.temp, "regcred-exec-file")
 	must.Do(t, os.WriteFile(foreign, nil, 0o600))
-	if got := len(living.leftovers(t)); got != 3 {
+	if got := len(living.remainingFiles(t)); got != 3 {
 		t.Errorf("%d entries, want two directories and a file", got)
 	}
 	next := run(living.temp)
@@ -167,13 +167,13 @@ func TestExecKilled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(lives, "config.json")); err != nil {
 		t.Error(err)
 	}
-	if got := living.leftovers(t); len(got) != 2 {
+	if got := living.remainingFiles(t); len(got) != 2 {
 		t.Errorf("left: %q, want one directory and a file", got)
 	}
 	stdin.Close()
 	living.remainingOutput(t)
 	living.Wait()
-	if got := living.leftovers(t); len(got) != 1 || got[0] != foreign {
+	if got := living.remainingFiles(t); len(got) != 1 || got[0] != foreign {
 		t.Errorf("left: %q", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestExecKilled(t *testing.T) {
 func TestExecFailsBefore(t *testing.T) {
 	s := newSlowCommand(t)
 	s.Args = append(s.Args, append(append([]string{"exec", "--materialize", "--image", "registry.example/app"}, s.flags...), "--", "sh", "-c", "echo was run")...)
-	s.interrupt(t, syscall.SIGTERM)
+	s.startAndSignal(t, syscall.SIGTERM)
 	if s.stdout.Len() > 0 {
 		t.Errorf("stdout %q", s.stdout.String())
 	}
@@ -195,19 +195,19 @@ func TestExecFailsBefore(t *testing.T) {
 // TestExecKilledAlone checks that the command keeps its files while it runs, even if regcred is
 // killed.
 func TestExecKilledAlone(t *testing.T) {
-	killed := newExecution(t, `echo there; read x; cat "$DOCKER_CONFIG/config.json"`)
+	killed := newPluginExecution(t, `echo there; read x; cat "$DOCKER_CONFIG/config.json"`)
 	stdin, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
 	killed.Stdin = stdin
-	killed.start(t)
+	killed.startAndReadLine(t)
 	stdin.Close()
 	must.Do(t, killed.Process.Kill())
 	must.Get(killed.Process.Wait())(t)
 	next := func() {
-		e := newExecution(t, "true")
+		e := newPluginExecution(t, "true")
 		e.Env = append(e.Env, "TMPDIR="+killed.temp)
 		if err := e.Run(); err != nil {
 			t.Errorf("%v\n%s", err, e.stderr.String())
@@ -218,9 +218,9 @@ func TestExecKilledAlone(t *testing.T) {
 	if said := killed.remainingOutput(t); !strings.Contains(said, `"regcred"`) {
 		t.Errorf("the command found %q", said)
 	}
-	waitUntilUnlocked(t, killed.leftovers(t)[0])
+	waitUntilUnlocked(t, killed.remainingFiles(t)[0])
 	next()
-	if left := killed.leftovers(t); len(left) != 0 {
+	if left := killed.remainingFiles(t); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
@@ -236,7 +236,7 @@ func waitUntilUnlocked(t *testing.T, dir string) {
 // TestExecRelativeTemp checks that a command finds its files after it changes its working
 // directory, even if TMPDIR is relative.
 func TestExecRelativeTemp(t *testing.T) {
-	e := newExecution(t, `cd / && cat "$DOCKER_CONFIG/config.json" "$REGISTRY_AUTH_FILE"`)
+	e := newPluginExecution(t, `cd / && cat "$DOCKER_CONFIG/config.json" "$REGISTRY_AUTH_FILE"`)
 	e.Dir = e.temp
 	e.Env = append(e.Env, "TMPDIR=.")
 	if out, err := e.Output(); err != nil || strings.Count(string(out), `"regcred"`) != 2 {

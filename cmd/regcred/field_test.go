@@ -34,9 +34,9 @@ func TestField(t *testing.T) {
 	for _, file := range files {
 		c := must.Get(readFieldCase(file))(t)
 		t.Run(c.name, func(t *testing.T) {
-			out := c.play(t)
+			out := c.runCase(t)
 			named := c.isNamedIn(out)
-			count.add(c, named)
+			count.countCase(c, named)
 			switch {
 			case strings.Contains(out, canary.PasswordSecret):
 				t.Errorf("a password is shown:\n%s", out)
@@ -58,7 +58,7 @@ func TestField(t *testing.T) {
 // unwanted fragment.
 func (c *fieldCase) isNamedIn(out string) bool {
 	for _, not := range c.not {
-		if contains(out, not) {
+		if containsWord(out, not) {
 			return false
 		}
 	}
@@ -69,10 +69,10 @@ func (c *fieldCase) isNamedIn(out string) bool {
 
 // containsAny reports whether text contains one of the fragments separated by " | ".
 func containsAny(text, fragments string) bool {
-	return slices.ContainsFunc(strings.Split(fragments, " | "), func(f string) bool { return contains(text, f) })
+	return slices.ContainsFunc(strings.Split(fragments, " | "), func(f string) bool { return containsWord(text, f) })
 }
 
-func contains(text, fragment string) bool {
+func containsWord(text, fragment string) bool {
 	fold := func(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 	return strings.Contains(fold(text), fold(fragment))
 }
@@ -126,7 +126,7 @@ type fieldCount struct{ cases, named map[string]int }
 
 func newFieldCount() *fieldCount { return &fieldCount{map[string]int{}, map[string]int{}} }
 
-func (n *fieldCount) add(c *fieldCase, named bool) {
+func (n *fieldCount) countCase(c *fieldCase, named bool) {
 	for _, class := range []string{c.class, "all"} {
 		n.cases[class]++
 		if named {
@@ -143,18 +143,18 @@ func (n *fieldCount) String() string {
 	return b.String()
 }
 
-// play sets up a case and returns the command's output.
-func (c *fieldCase) play(t *testing.T) string {
+// runCase sets up a case and returns the command's output.
+func (c *fieldCase) runCase(t *testing.T) string {
 	t.Helper()
 	if why := c.skipReason(); why != "" {
 		t.Skip(why)
 	}
 	dir := fieldTemp(t)
 	must.Do(t, c.writeFiles(t, dir))
-	cmd := exec.Command("regcred", strings.Fields(c.expand(c.run, dir))...)
-	cmd.Dir, cmd.Env = dir, c.environ(dir)
+	cmd := exec.Command("regcred", strings.Fields(c.expandVariables(c.run, dir))...)
+	cmd.Dir, cmd.Env = dir, c.commandEnviron(dir)
 	switch {
-	case c.isolated(dir):
+	case c.needsNamespaces(dir):
 		cmd = c.isolatedCommand(t, dir)
 	case len(c.servers) > 0:
 		cmd.Path, cmd.Args = fieldServer(t, c.path, dir)

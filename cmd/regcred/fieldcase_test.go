@@ -79,25 +79,25 @@ func readFieldCase(path string) (*fieldCase, error) {
 	return c, nil
 }
 
-// environ returns the command's environment.
-func (c *fieldCase) environ(dir string) []string {
+// commandEnviron returns the command's environment.
+func (c *fieldCase) commandEnviron(dir string) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "GORACE=" + noRaceSleep}
 	if cover := os.Getenv("GOCOVERDIR"); cover != "" {
 		env = append(env, "GOCOVERDIR="+cover)
 	}
 	for _, e := range c.env {
-		env = append(env, c.expand(e, dir))
+		env = append(env, c.expandVariables(e, dir))
 	}
 	return env
 }
 
-var base64Of = regexp.MustCompile(`@(base64|base64url|file)\{([^}]*)\}@`)
+var encodeBase64 = regexp.MustCompile(`@(base64|base64url|file)\{([^}]*)\}@`)
 
-// expand replaces variables, and expressions such as @base64{TEXT}@ and @file{NAME}@.
-func (c *fieldCase) expand(s, dir string) string {
+// expandVariables replaces variables, and expressions such as @base64{TEXT}@ and @file{NAME}@.
+func (c *fieldCase) expandVariables(s, dir string) string {
 	s = strings.NewReplacer("$WORK", dir, "@CANARY_PASSWORD@", canary.PasswordSecret).Replace(s)
-	return base64Of.ReplaceAllStringFunc(s, func(m string) string {
-		parts := base64Of.FindStringSubmatch(m)
+	return encodeBase64.ReplaceAllStringFunc(s, func(m string) string {
+		parts := encodeBase64.FindStringSubmatch(m)
 		text := strings.ReplaceAll(parts[2], `\n`, "\n")
 		switch parts[1] {
 		case "base64url":
@@ -122,14 +122,14 @@ func (c *fieldCase) writeFiles(t *testing.T, dir string) error {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
-		text := c.expand(string(f.Data), dir)
+		text := c.expandVariables(string(f.Data), dir)
 		if strings.HasSuffix(f.Name, ".nonl") { // files in an archive always end with a newline
 			name, text = strings.TrimSuffix(name, ".nonl"), strings.TrimSuffix(text, "\n")
 		}
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			return err
 		}
-		if err := expand(name, fs.FileInfoToDirEntry(fileInfo(name)), nil); err != nil {
+		if err := expandPlaceholders(name, fs.FileInfoToDirEntry(fileInfo(name)), nil); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (c *fieldCase) createSpecialFile(t *testing.T, dir string, args []string) e
 		if err := os.MkdirAll(filepath.Dir(at(args[1])), 0o755); err != nil {
 			return err
 		}
-		return os.Symlink(c.expand(args[2], dir), at(args[1]))
+		return os.Symlink(c.expandVariables(args[2], dir), at(args[1]))
 	case "plugin":
 		binary, err := exec.LookPath("regcred")
 		if err != nil {

@@ -24,9 +24,9 @@ import (
 // fieldWork is the path of a case's directory on its node.
 const fieldWork = "/case"
 
-// isolated reports whether a case needs its own namespaces, because it contains a node's root
+// needsNamespaces reports whether a case needs its own namespaces, because it contains a node's root
 // directory or a server with a host name.
-func (c *fieldCase) isolated(dir string) bool {
+func (c *fieldCase) needsNamespaces(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "root"))
 	return err == nil || slices.ContainsFunc(c.servers, func(s string) bool { return fieldHost(s) != "" })
 }
@@ -82,7 +82,7 @@ for file in /bin/sh $(ldd "$2" /bin/sh 2>/dev/null | grep -o '[[:space:]]/[^ :]*
 done
 exec chroot "$0" /.bin/fieldserve /case/.case.txtar /case`
 	cmd := exec.Command("unshare", append(fieldNamespaces(t), "sh", "-c", script, root, dir, binary)...)
-	cmd.Dir, cmd.Env = dir, append(c.environ(fieldWork), "PATH="+os.Getenv("PATH")+":/.bin", "HOME=/root")
+	cmd.Dir, cmd.Env = dir, append(c.commandEnviron(fieldWork), "PATH="+os.Getenv("PATH")+":/.bin", "HOME=/root")
 	return cmd
 }
 

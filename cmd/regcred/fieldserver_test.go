@@ -54,7 +54,7 @@ func fieldServer(t *testing.T, casePath, dir string) (path string, args []string
 
 // fieldServeMain implements the command fieldserve CASE DIR.
 func fieldServeMain() {
-	code, err := fieldServe(os.Args[1], os.Args[2])
+	code, err := fieldServeEnv(os.Args[1], os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = fieldSetupFailed
@@ -62,18 +62,18 @@ func fieldServeMain() {
 	os.Exit(code)
 }
 
-func fieldServe(path, dir string) (int, error) {
+func fieldServeEnv(path, dir string) (int, error) {
 	c, err := readFieldCase(path)
 	if err != nil {
 		return 0, err
 	}
 	n := &fieldNet{dir: dir}
 	for _, s := range c.servers {
-		if err := n.start(c, strings.Fields(c.expand(s, dir))); err != nil {
+		if err := n.startServer(c, strings.Fields(c.expandVariables(s, dir))); err != nil {
 			return 0, fmt.Errorf("server: %s: %w", s, err)
 		}
 	}
-	run := strings.ReplaceAll(c.expand(c.run, dir), "$KUBELET_PID", strconv.Itoa(n.kubelet))
+	run := strings.ReplaceAll(c.expandVariables(c.run, dir), "$KUBELET_PID", strconv.Itoa(n.kubelet))
 	cmd := exec.Command("regcred", strings.Fields(run)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = os.Stdout, os.Stderr, dir
 	cmd.Env = append(os.Environ(), n.env...)
@@ -93,13 +93,13 @@ type fieldNet struct {
 	env     []string
 }
 
-// start starts a server:
+// startServer starts a server:
 //
 //	kube FILE USER         an API server; a kubeconfig of USER is at kubeconfig
 //	kubelet ARGS           a process of that name
 //	unit NAME STATE        the state that systemd reports for a unit: running or failing
 //	HOST:PORT SETTINGS     a registry, or another server at its address
-func (n *fieldNet) start(c *fieldCase, words []string) error {
+func (n *fieldNet) startServer(c *fieldCase, words []string) error {
 	switch words[0] {
 	case "kube":
 		return n.startKube(words[1], words[2])
@@ -114,7 +114,7 @@ func (n *fieldNet) start(c *fieldCase, words []string) error {
 	settings := fieldSettings{"tls": "good", "auth": "none"}
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
-		settings[key] = strings.TrimSpace(settings.list(key) + " " + value)
+		settings[key] = strings.TrimSpace(settings.splitList(key) + " " + value)
 	}
 	return n.startRegistry(words[0], settings)
 }
@@ -128,7 +128,7 @@ func (n *fieldNet) start(c *fieldCase, words []string) error {
 //	listen=no|hang
 type fieldSettings map[string]string
 
-func (s fieldSettings) list(key string) string {
+func (s fieldSettings) splitList(key string) string {
 	if key == "user" || key == "allow" || key == "push" {
 		return s[key]
 	}
@@ -151,7 +151,7 @@ func (n *fieldNet) startRegistry(addr string, s fieldSettings) error {
 	if s["tls"] == "none" {
 		scheme = "http://"
 	}
-	handler, err := s.handler(cmp.Or(s["realm"], scheme+strings.TrimSuffix(addr, ":443")))
+	handler, err := s.registryHandler(cmp.Or(s["realm"], scheme+strings.TrimSuffix(addr, ":443")))
 	if err != nil {
 		return err
 	}
@@ -160,14 +160,14 @@ func (n *fieldNet) startRegistry(addr string, s fieldSettings) error {
 		go server.Serve(listener)
 		return nil
 	}
-	if server.TLSConfig, err = n.certificate(host, s["tls"]); err != nil {
+	if server.TLSConfig, err = n.newCertificate(host, s["tls"]); err != nil {
 		return err
 	}
 	go server.ServeTLS(listener, "", "")
 	return nil
 }
 
-func (s fieldSettings) handler(url string) (http.Handler, error) {
+func (s fieldSettings) registryHandler(url string) (http.Handler, error) {
 	if s["answer"] != "" {
 		status, err := strconv.Atoi(s["answer"])
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -225,14 +225,14 @@ func (n *fieldNet) startDNS() error {
 			answer[2] |= 0x80             // a response
 			answer[3] = 0x80 | 3          // recursion available, no such name (RFC 1035, 4.1.1)
 			answer[10], answer[11] = 0, 0 // no additional records
-			conn.WriteTo(cutQuestion(answer), from)
+			conn.WriteTo(splitQuestion(answer), from)
 		}
 	}()
 	return nil
 }
 
-// cutQuestion returns the header and the only question of a DNS message.
-func cutQuestion(m []byte) []byte {
+// splitQuestion returns the header and the only question of a DNS message.
+func splitQuestion(m []byte) []byte {
 	i := 12
 	for i < len(m) && m[i] != 0 {
 		i += int(m[i]) + 1
@@ -263,8 +263,8 @@ func newFieldCA(name string) (*fieldCA, error) {
 	return &fieldCA{key, cert}, err
 }
 
-// certificate returns a server's certificate of the given kind.
-func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
+// newCertificate returns a server's certificate of the given kind.
+func (n *fieldNet) newCertificate(host, kind string) (*tls.Config, error) {
 	if n.ca == nil {
 		if err := n.createCA(); err != nil {
 			return nil, err
@@ -321,14 +321,14 @@ func (n *fieldNet) startKube(file, user string) error {
 	if err != nil {
 		return err
 	}
-	c.fill(server)
+	c.addObjects(server)
 	return server.Kubeconfig(filepath.Join(n.dir, "kubeconfig"), user)
 }
 
 // startKubelet runs a process named kubelet in the case's directory.
 func (n *fieldNet) startKubelet(c *fieldCase, args []string) error {
 	for i := range args {
-		args[i] = c.expand(args[i], n.dir)
+		args[i] = c.expandVariables(args[i], n.dir)
 	}
 	cmd := exec.Command("kubelet", args...)
 	cmd.Dir, cmd.Env = n.dir, []string{"GORACE=" + noRaceSleep, "PATH=" + os.Getenv("PATH")}

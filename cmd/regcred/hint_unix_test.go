@@ -28,14 +28,14 @@ func TestHintsCanBePasted(t *testing.T) {
 	if !ok || !strings.Contains(command, " --plugin-timeout 7s ") || !strings.Contains(command, " --root-dir '") || !strings.Contains(command, " --image-credential-provider-config '") {
 		t.Fatalf("stderr %s", errOut)
 	}
-	out := shell(t, command)
+	out := runShellLine(t, command)
 	if !strings.Contains(out, "config        "+dir) {
 		t.Errorf("%s prints\n%s", command, out)
 	}
 }
 
-// shell runs a regcred command line and ignores its exit code.
-func shell(t *testing.T, line string) (output string) {
+// runShellLine runs a regcred command line and ignores its exit code.
+func runShellLine(t *testing.T, line string) (output string) {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	cmd := exec.Command("sh", "-c", line)

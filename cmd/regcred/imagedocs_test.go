@@ -21,8 +21,8 @@ import (
 // imageExample is the field case whose output is the transcript in docs/cli/doctor.md.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
-// normalizations lists the replacements for text that differs between machines.
-var normalizations = []struct {
+// outputNormalizations lists the replacements for text that differs between machines.
+var outputNormalizations = []struct {
 	look *regexp.Regexp
 	put  string
 }{
@@ -48,7 +48,7 @@ func imageLines(t *testing.T, text string) []string {
 	if !found || !ended {
 		t.Fatalf("no way of an image in\n%s", text)
 	}
-	for _, g := range normalizations {
+	for _, g := range outputNormalizations {
 		text = g.look.ReplaceAllString(text, g.put)
 	}
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -78,7 +78,7 @@ func TestDocsImage(t *testing.T) {
 	c := must.Get(readFieldCase(imageExample))(t)
 	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "--image registry.example/team/app:1.2\n")
 	example, _, _ = strings.Cut(example, "```")
-	if diff := cmp.Diff(imageLines(t, example+"\n\n"), imageLines(t, c.play(t))); diff != "" {
+	if diff := cmp.Diff(imageLines(t, example+"\n\n"), imageLines(t, c.runCase(t))); diff != "" {
 		t.Errorf("docs/cli/doctor.md: -docs +regcred\n%s", diff)
 	}
 }
@@ -97,7 +97,7 @@ func TestDocsImageJSON(t *testing.T) {
 		t.Errorf("docs/cli/doctor.md: %v", err)
 	}
 	var got struct{ Image json.RawMessage }
-	must.Do(t, json.Unmarshal([]byte(c.play(t)), &got))
+	must.Do(t, json.Unmarshal([]byte(c.runCase(t)), &got))
 	var have, want any
 	json.Unmarshal(got.Image, &have)
 	json.Unmarshal([]byte(example), &want)

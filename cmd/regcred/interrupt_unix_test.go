@@ -55,9 +55,9 @@ func (s *slowCommand) waitUntilRunning(t *testing.T) {
 	must.Get(os.ReadFile(s.pipe))(t)
 }
 
-// interrupt starts the command and sends a signal while the plugin runs. The signal
+// startAndSignal starts the command and sends a signal while the plugin runs. The signal
 // must kill the command.
-func (s *slowCommand) interrupt(t *testing.T, sig syscall.Signal) {
+func (s *slowCommand) startAndSignal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if signal.Ignored(sig) {
 		t.Skip("the test itself runs with this signal ignored, and so would regcred")
@@ -83,7 +83,7 @@ func TestSignal(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			s := newSlowCommand(t)
 			s.Args = append(s.Args, append([]string{"get", "registry.example/app"}, s.flags...)...)
-			s.interrupt(t, sig)
+			s.startAndSignal(t, sig)
 			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
 				t.Errorf("stderr %q, want %q", got, want)
 			}
@@ -98,7 +98,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			s := newSlowCommand(t, "plugin", "test", "slow", "-o", format, "--check", "binary-static", "--check", "base-answer", "--check", "exit-code")
 			s.Args = append(s.Args, "--bin-dir", s.bin)
-			s.interrupt(t, syscall.SIGINT)
+			s.startAndSignal(t, syscall.SIGINT)
 			got, want := s.stdout.String(), []string{"binary-static", "1 check: ", "; interrupted before the remaining checks"}
 			if format == "json" {
 				want = []string{`"check": "binary-static"`, `"checks": 1,`, `"interrupted": true`, `"passed": false`}
@@ -124,7 +124,7 @@ func TestSignalKeepsPulls(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			s := newSlowCommand(t, "pull", "--layout", "lay", "-o", format, "127.0.0.1:1/nobody:v1", "registry.example/a", "registry.example/b")
 			s.Args, s.Dir = append(s.Args, s.flags...), t.TempDir()
-			s.interrupt(t, syscall.SIGINT)
+			s.startAndSignal(t, syscall.SIGINT)
 			want := []string{"error   127.0.0.1:1/nobody:v1: ", "skipped registry.example/a: interrupted\n", "\nerror   3 images: 1 failed, 1 interrupted, 1 not begun\n"}
 			if format == "json" {
 				want = []string{`"canceled": 1`, `"failed": 1`, `"notBegun": 1`, `"image": "registry.example/b"`}

@@ -73,7 +73,7 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	s := &lookupSession{cfg: cfg, origin: o, printedFindings: map[string]bool{}}
 	opts := regcred.Options{
 		BinDir:  o.BinDir,
-		Logger:  a.logger(),
+		Logger:  a.newLogger(),
 		Environ: o.Environ, Dir: o.Dir, Timeout: a.timeout,
 	}
 	var err error

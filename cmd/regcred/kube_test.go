@@ -67,13 +67,13 @@ func startKube(ts *testscript.TestScript, file string) {
 	server, err := testkube.New(testkube.Options{})
 	ts.Check(err)
 	ts.Defer(server.Close)
-	c.fill(server)
+	c.addObjects(server)
 	ts.Value(kubeKey{}).(*kubeSlot).server = server
 	ts.Setenv("APISERVER", server.URL())
 }
 
-// fill adds all objects to an API server.
-func (c *testCluster) fill(server *testkube.Server) {
+// addObjects adds all objects to an API server.
+func (c *testCluster) addObjects(server *testkube.Server) {
 	for _, x := range c.ServiceAccounts {
 		server.AddServiceAccount(x)
 	}

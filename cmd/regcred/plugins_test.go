@@ -28,35 +28,35 @@ func testPlugins() map[string]func() int {
 	return map[string]func() int{
 		"good": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Registry", dockerLogin(registryHost(req), "ci", canary.PasswordSecret))
 		},
 		// tokens requires a token and does not return it.
 		"tokens": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
 		},
 		// open returns a password that is not a canary secret. It is for outputs that must contain
 		// the password.
 		"open": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
+			return writeResponse(req.APIVersion, "Image", dockerLogin("*.example", "ci", "open-sesame"), dockerLogin(registryHost(req), "first", "open-sesame"))
 		},
 		"nameless": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "", canary.PasswordSecret))
 		},
 		"hollow": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "", ""))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "", ""))
 		},
 		"colon": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "a:b", canary.PasswordSecret))
 		},
 		// forger returns a user name that imitates another row and contains terminal escapes.
 		"forger": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
 		},
 		"empty": func() int { return writeResponse(readRequest().APIVersion, "Global") },
 		"declining": func() int {
@@ -64,7 +64,7 @@ func testPlugins() map[string]func() int {
 			return writeResponse(readRequest().APIVersion, "Registry")
 		},
 		"stranger": func() int {
-			return writeResponse(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.PasswordSecret))
+			return writeResponse(readRequest().APIVersion, "Global", dockerLogin("elsewhere.example/team", "ci", canary.PasswordSecret))
 		},
 		"slow": func() int {
 			if fifo := os.Getenv("RUNNING"); fifo != "" {
@@ -87,22 +87,22 @@ func testPlugins() map[string]func() int {
 		"wrong-version": func() int { return writeResponse("credentialprovider.kubelet.k8s.io/v1alpha1", "Registry") },
 		"wrong-key-type": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "ServiceAccount", dockerLogin(registryHost(req), "ci", canary.PasswordSecret))
 		},
 		"leaky": func() int {
 			req := readRequest()
 			fmt.Fprintln(os.Stderr, "got password "+canary.PasswordSecret+"\x1b[2J")
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "ci", canary.PasswordSecret))
 		},
 		"echo-token": func() int {
 			req := readRequest()
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), "token", req.Token))
 		},
 		// slip returns a cache duration of 21600 nanoseconds, as if seconds had been passed as
 		// nanoseconds.
 		"slip": func() int {
 			req := readRequest()
-			return writeResponseWithDuration("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponseWithDuration("21.6µs", req.APIVersion, "Registry", dockerLogin(registryHost(req), "ci", canary.PasswordSecret))
 		},
 		// refusing prints its environment and fails.
 		"refusing": func() int {
@@ -115,7 +115,7 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			dir, _ := os.Getwd()
 			user := fmt.Sprintf("WHO=%s dir=%s args=%d role=%s", os.Getenv("WHO"), dir[strings.LastIndexByte(dir, '/')+1:], len(os.Args)-1, req.Annotations["example.com/role"])
-			return writeResponse(req.APIVersion, "Image", login(registryOf(req), user, canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", dockerLogin(registryHost(req), user, canary.PasswordSecret))
 		},
 	}
 }
@@ -129,12 +129,12 @@ func readRequest() testRequest {
 	return req
 }
 
-func registryOf(req testRequest) string {
+func registryHost(req testRequest) string {
 	host, _, _ := strings.Cut(req.Image, "/")
 	return host
 }
 
-func login(key, user, password string) [3]string { return [3]string{key, user, password} }
+func dockerLogin(key, user, password string) [3]string { return [3]string{key, user, password} }
 
 func writeResponse(apiVersion, cacheKeyType string, logins ...[3]string) int {
 	return writeResponseWithDuration("10m0s", apiVersion, cacheKeyType, logins...)

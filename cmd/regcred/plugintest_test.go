@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-func result(check string, severity finding.Severity) plugintest.Finding {
+func testResult(check string, severity finding.Severity) plugintest.Finding {
 	return plugintest.Finding{Finding: finding.Finding{Rule: check, Severity: severity}}
 }
 
 func TestPluginTestReport(t *testing.T) {
 	findings := []plugintest.Finding{
-		result("a", finding.SeverityOK),
-		result("b", finding.SeverityInfo), result("b", finding.SeverityWarning), result("b", finding.SeverityInfo),
-		result("c", finding.SeveritySkipped),
+		testResult("a", finding.SeverityOK),
+		testResult("b", finding.SeverityInfo), testResult("b", finding.SeverityWarning), testResult("b", finding.SeverityInfo),
+		testResult("c", finding.SeveritySkipped),
 	}
 	tests := []struct {
 		name     string
@@ -43,8 +43,8 @@ func TestPluginTestReport(t *testing.T) {
 		{"none", nil, true, true, ""},
 		{"warning", findings, false, true, "1 warning, 1 skipped, 1 ok"},
 		{"strict", findings, true, false, "1 warning, 1 skipped, 1 ok"},
-		{"info is no failure", []plugintest.Finding{result("a", finding.SeverityInfo), result("b", finding.SeveritySkipped)}, true, true, "1 info, 1 skipped"},
-		{"errors", []plugintest.Finding{result("a", finding.SeverityError), result("a", finding.SeverityWarning), result("b", finding.SeverityError)}, false, false, "2 errors"},
+		{"info is no failure", []plugintest.Finding{testResult("a", finding.SeverityInfo), testResult("b", finding.SeveritySkipped)}, true, true, "1 info, 1 skipped"},
+		{"errors", []plugintest.Finding{testResult("a", finding.SeverityError), testResult("a", finding.SeverityWarning), testResult("b", finding.SeverityError)}, false, false, "2 errors"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestPluginTestReport(t *testing.T) {
 	}
 }
 
-// runHere runs regcred in this process.
-func runHere(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+// runInDir runs regcred in this process.
+func runInDir(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	environ := append(os.Environ(), "GORACE="+noRaceSleep)
@@ -71,7 +71,7 @@ func runHere(t *testing.T, ctx context.Context, args ...string) (code int, stdou
 func TestPluginTestJSON(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	must.Do(t, linkPlugins(bin))
-	code, stdout, stderr := runHere(t, t.Context(), "plugin", "test", "--bin-dir", bin, "slip", "-o", "json",
+	code, stdout, stderr := runInDir(t, t.Context(), "plugin", "test", "--bin-dir", bin, "slip", "-o", "json",
 		"--check", "cache-duration", "--check", "cache-key-type", "--arg", "x", "--env", "A=b")
 	if code != exitFailed || stderr != "" {
 		t.Fatalf("exit code %d, want %d; stderr %q", code, exitFailed, stderr)
@@ -89,8 +89,8 @@ func TestPluginTestJSON(t *testing.T) {
 			finding.SeverityOK: 1, finding.SeveritySkipped: 0, finding.SeverityInfo: 0, finding.SeverityWarning: 0, finding.SeverityError: 1,
 		},
 		Findings: []plugintest.Finding{
-			result("cache-key-type", finding.SeverityOK),
-			result("cache-duration", finding.SeverityError),
+			testResult("cache-key-type", finding.SeverityOK),
+			testResult("cache-duration", finding.SeverityError),
 		},
 	}
 	texts := cmpopts.IgnoreFields(plugintest.Finding{}, "Did", "Finding.Message", "Kubelet", "Finding.Fix")
@@ -106,7 +106,7 @@ func TestPluginTestInterrupted(t *testing.T) {
 	must.Do(t, linkPlugins(bin))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	code, stdout, stderr := runHere(t, ctx, "plugin", "test", "--bin-dir", bin, "good")
+	code, stdout, stderr := runInDir(t, ctx, "plugin", "test", "--bin-dir", bin, "good")
 	if code != exitFailed || !strings.HasSuffix(stdout, "\nerror    0 checks; interrupted before the remaining checks\n") || stderr != "error: interrupted\n" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}

@@ -83,7 +83,7 @@ func BenchmarkPrepull(b *testing.B) {
 		}
 		reg.Close()
 	}
-	h, o := median(hand), median(ours)
+	h, o := medianDuration(hand), medianDuration(ours)
 	b.ReportMetric(0, "ns/op") // the sum of both is meaningless
 	b.ReportMetric(h.Seconds()*1e3, "by-hand-ms")
 	b.ReportMetric(o.Seconds()*1e3, "prepull-ms")
@@ -108,7 +108,7 @@ func pushImages(b *testing.B, n, round int) (reg *testregistry.Server, first, se
 	return reg, first[:n:n], first[n:]
 }
 
-func median(list []time.Duration) time.Duration {
+func medianDuration(list []time.Duration) time.Duration {
 	slices.Sort(list)
 	return list[len(list)/2]
 }

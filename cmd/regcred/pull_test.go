@@ -37,7 +37,7 @@ func TestPullScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":   scriptCode,
-			"says":   scriptSays,
+			"says":   scriptOutputContains,
 			"config": scriptPullConfig,
 			"inject": scriptInject,
 			"log":    scriptAccessLog,

@@ -47,7 +47,7 @@ func TestRuntimeScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":         scriptCode,
-			"says":         scriptSays,
+			"says":         scriptOutputContains,
 			"cmpjson":      scriptCompareJSON,
 			"startkubelet": scriptStartKubelet,
 			"pulls":        scriptPulls,

@@ -79,7 +79,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":         scriptCode,
-			"says":         scriptSays,
+			"says":         scriptOutputContains,
 			"cmpjson":      scriptCompareJSON,
 			"startkubelet": scriptStartKubelet,
 			"kube":         scriptKube,
@@ -94,7 +94,7 @@ const noRaceSleep = "atexit_sleep_ms=0"
 // setupScript writes the canary secrets into the script's files and creates a plugin
 // directory. The secrets are not in the environment, because testscript prints it.
 func setupScript(env *testscript.Env) error {
-	if err := filepath.WalkDir(env.WorkDir, expand); err != nil {
+	if err := filepath.WalkDir(env.WorkDir, expandPlaceholders); err != nil {
 		return err
 	}
 	bin := filepath.Join(env.WorkDir, "bin")
@@ -122,9 +122,9 @@ func linkPlugins(dir string) error {
 	return nil
 }
 
-// expand replaces the placeholders for secrets and for content that a text archive
+// expandPlaceholders replaces the placeholders for secrets and for content that a text archive
 // cannot hold.
-func expand(name string, d os.DirEntry, err error) error {
+func expandPlaceholders(name string, d os.DirEntry, err error) error {
 	if err != nil || d.IsDir() {
 		return err
 	}
@@ -168,9 +168,9 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptSays is the script command "says stdout|stderr TEXT". It checks that the output contains
+// scriptOutputContains is the script command "says stdout|stderr TEXT". It checks that the output contains
 // the text, ignoring line breaks.
-func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
+func scriptOutputContains(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: says stdout|stderr text")
 	}
@@ -210,7 +210,7 @@ func maskTimes(v any) any {
 		_, ofVersion := v["goVersion"] // only the version document has it
 		for key, value := range v {
 			switch {
-			case isTime(key, value), ofVersion && slices.Contains([]string{"goVersion", "platform", "version"}, key):
+			case looksLikeTime(key, value), ofVersion && slices.Contains([]string{"goVersion", "platform", "version"}, key):
 				v[key] = "*"
 			case key == "findings":
 				v[key] = ruleNames(value)
@@ -226,8 +226,8 @@ func maskTimes(v any) any {
 	return v
 }
 
-// isTime reports whether a field's name is that of a time, and its value is a valid time or "*".
-func isTime(key string, value any) bool {
+// looksLikeTime reports whether a field's name is that of a time, and its value is a valid time or "*".
+func looksLikeTime(key string, value any) bool {
 	text, isText := value.(string)
 	switch key {
 	case "durationSeconds", "ageSeconds":

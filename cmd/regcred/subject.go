@@ -29,7 +29,7 @@ type kubeSubject struct {
 // findSubject reads the pod or, if no pod is set, the service account from the API
 // server.
 func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (*kubeSubject, error) {
-	c, err := a.connect(ctx, o, l.kubeFlags, nil)
+	c, err := a.connectKube(ctx, o, l.kubeFlags, nil)
 	if err != nil {
 		return nil, err
 	}

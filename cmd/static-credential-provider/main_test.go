@@ -41,7 +41,7 @@ func newPluginDir(t *testing.T) string {
 	return dir
 }
 
-func command(dir string, args ...string) plugin.Command {
+func pluginCommand(dir string, args ...string) plugin.Command {
 	return plugin.Command{Path: filepath.Join(dir, pluginName), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
@@ -50,8 +50,8 @@ func TestPlugin(t *testing.T) {
 	dir := newPluginDir(t)
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
 		for how, cmd := range map[string]plugin.Command{
-			"file":       command(dir, "--password-file", filepath.Join(dir, "password")),
-			"credential": command(dir, "--password-credential=password"),
+			"file":       pluginCommand(dir, "--password-file", filepath.Join(dir, "password")),
+			"credential": pluginCommand(dir, "--password-credential=password"),
 		} {
 			// Flags may follow a positional argument.
 			cmd.Args = append(cmd.Args, plugin.NewSecrets("get-credentials", "--username", "node", "--host", "r.example", "--host=*.s.example", "--cache-duration=1h", "--other-hosts=empty")...)
@@ -87,7 +87,7 @@ func TestPluginFails(t *testing.T) {
 		{"--other-hosts=x", `invalid argument "[redacted]" for "--other-hosts" flag: must be fail or empty; --help lists the flags`},
 		{"--user=u", "unknown flag: --user; --help lists the flags"},
 	} {
-		x, err := command(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})
+		x, err := pluginCommand(dir, strings.Fields(tt.args)...).Run(t.Context(), &plugin.Request{Image: "r.example/app"})
 		if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, tt.want+"\n") || strings.Count(x.Stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stderr %q, want %q; %v", tt.args, x.ExitCode, x.Stderr, tt.want, err)
 		}

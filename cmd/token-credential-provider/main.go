@@ -21,9 +21,9 @@ import (
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { program().Main() }
+func main() { newProgram().Main() }
 
-func program() pluginmain.Program {
+func newProgram() pluginmain.Program {
 	f := flags{set: pluginmain.NewFlagSet()}
 	f.register()
 	return pluginmain.Program{

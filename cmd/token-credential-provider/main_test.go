@@ -49,13 +49,13 @@ func binDir(t *testing.T) string {
 // tokenFor returns a service account token for an audience. The token is valid for an hour, and its
 // first part contains canary.TokenSecret.
 func tokenFor(audience string) string {
-	return jwtOf(canary.TokenSecret, map[string]any{
+	return newUnsignedJWT(canary.TokenSecret, map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
 		"aud": []string{audience}, "exp": time.Now().Add(time.Hour).Unix(),
 	})
 }
 
-func jwtOf(first string, claims map[string]any) string {
+func newUnsignedJWT(first string, claims map[string]any) string {
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		panic(err)
@@ -154,7 +154,7 @@ func TestHelpAndVersion(t *testing.T) {
 		"--version": pluginName + " ",
 	} {
 		var stdout, stderr bytes.Buffer
-		code := program().Run(context.Background(), []string{flag}, strings.NewReader(""), &stdout, &stderr, os.Getenv)
+		code := newProgram().Run(context.Background(), []string{flag}, strings.NewReader(""), &stdout, &stderr, os.Getenv)
 		if code != 0 || !strings.Contains(stdout.String(), want) || stderr.Len() > 0 {
 			t.Errorf("%s: exit code %d, %q, %q", flag, code, stdout.String(), stderr.String())
 		}
@@ -164,7 +164,7 @@ func TestHelpAndVersion(t *testing.T) {
 // TestFlagsAreDocumented verifies that docs/plugins/token.md has a row for each flag.
 func TestFlagsAreDocumented(t *testing.T) {
 	doc := must.Get(os.ReadFile(filepath.FromSlash("../../docs/plugins/token.md")))(t)
-	usage := program().Flags.FlagUsages()
+	usage := newProgram().Flags.FlagUsages()
 	for _, line := range strings.Split(strings.TrimSpace(usage), "\n") {
 		name := strings.Fields(line)[0]
 		if !strings.Contains(string(doc), "| `"+name+"`") {

@@ -50,9 +50,9 @@ func newSilentServer(t *testing.T) string {
 	return server.URL()
 }
 
-// sample describes the requests that a registry's documented API expects for a sample
+// docSample describes the requests that a registry's documented API expects for a sample
 // configuration, and the result.
-type sample struct {
+type docSample struct {
 	image        string
 	audience     string // the audience of the request's token; "" without a token
 	fileAudience string // audience of the token in the file jwt_svid.token; "" if the request has the token
@@ -60,11 +60,11 @@ type sample struct {
 	username     string // user name of the credential
 	secretIsJWT  bool   // the secret in the response is a JSON Web Token
 	host         string // host name of the endpoint; "" means that the token itself is the password
-	calls        []call // expected calls, in order
+	calls        []expectedCall // expected calls, in order
 }
 
-// call is an expected request to the endpoint, and the file with its response.
-type call struct {
+// expectedCall is an expected request to the endpoint, and the file with its response.
+type expectedCall struct {
 	responseFile  string
 	line          string // method and path
 	status        int
@@ -76,42 +76,42 @@ type call struct {
 	signed        bool // authorized by a token that the node has signed
 }
 
-// intermediateToken is the token that the first endpoint returns and the second endpoint accepts.
-const intermediateToken = canary.EnvSecret + "-between"
+// firstStepToken is the token that the first endpoint returns and the second endpoint accepts.
+const firstStepToken = canary.EnvSecret + "-between"
 
-// samples lists the samples in docs/plugins/token with the values that
+// docSamples lists the samples in docs/plugins/token with the values that
 // docs/plugins/token.md cites from the products' documentation.
-func samples() map[string]sample {
+func docSamples() map[string]docSample {
 	const idToken = "urn:ietf:params:oauth:token-type:id_token"
 	const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
 	login := map[string]string{"role": "registry-pull", "jwt": "TOKEN"}
-	loggedIn := map[string]string{"X-Vault-Token": intermediateToken}
-	return map[string]sample{
+	loggedIn := map[string]string{"X-Vault-Token": firstStepToken}
+	return map[string]docSample{
 		"harbor": {image: "harbor.example.com/team/app", audience: "harbor.example.com", username: "jwt"},
 		"zot":    {image: "zot.example.com/team/app", audience: "zot.example.com", username: "serviceaccount"},
 		"spiffe": {image: "zot.example.com/team/app", fileAudience: "zot.example.com", username: "serviceaccount"},
 		"quay": {
 			image: "quay.io/team/app", audience: "quay.io", username: "team+puller", secretIsJWT: true,
 			annotations: map[string]string{"registry.example.com/quay-robot": "team+puller"},
-			host:        "quay.io", calls: []call{{responseFile: "quay", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller"}},
+			host:        "quay.io", calls: []expectedCall{{responseFile: "quay", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller"}},
 		},
 		"jfrog": {
 			image: "acme.jfrog.io/docker/app", audience: "acme.jfrog.io", username: "puller", host: "acme.jfrog.io",
-			calls: []call{{
+			calls: []expectedCall{{
 				responseFile: "jfrog", line: "POST /access/api/v1/oidc/token", status: 200,
 				json: map[string]string{"grant_type": grant, "subject_token_type": idToken, "subject_token": "TOKEN", "provider_name": "my-cluster"},
 			}},
 		},
 		"cloudsmith": {
 			image: "docker.cloudsmith.io/acme/images/app", audience: "https://api.cloudsmith.io", username: "token", secretIsJWT: true, host: "api.cloudsmith.io",
-			calls: []call{{
+			calls: []expectedCall{{
 				responseFile: "cloudsmith", line: "POST /openid/acme/", status: 201,
 				json: map[string]string{"oidc_token": "TOKEN", "service_slug": "kubernetes-abcd"},
 			}},
 		},
 		"gitlab": {
 			image: "registry.gitlab.com/acme/app", audience: "gitlab-tokens.example.com", username: "gitlab+deploy-token-1", host: "gitlab-tokens.example.com",
-			calls: []call{{
+			calls: []expectedCall{{
 				responseFile: "gitlab", line: "POST /token", status: 200, user: "node", basicPassword: canary.EnvSecret,
 				form: map[string]string{
 					"grant_type": grant, "subject_token": "TOKEN", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
@@ -121,21 +121,21 @@ func samples() map[string]sample {
 		},
 		"vault": {
 			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
-			calls: []call{
+			calls: []expectedCall{
 				{responseFile: "vault-login", line: "POST /v1/auth/jwt/login", status: 200, json: login},
 				{responseFile: "vault", line: "GET /v1/secret/data/registry", status: 200, headers: loggedIn},
 			},
 		},
 		"vault-kubernetes": {
 			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
-			calls: []call{
+			calls: []expectedCall{
 				{responseFile: "vault-kubernetes-login", line: "POST /v1/auth/kubernetes/login", status: 200, json: login},
 				{responseFile: "vault-kubernetes", line: "GET /v1/kv/registry", status: 200, headers: loggedIn},
 			},
 		},
 		"github": {
 			image: "ghcr.io/acme/app", username: "x-access-token", host: "api.github.com",
-			calls: []call{{
+			calls: []expectedCall{{
 				responseFile: "github", line: "POST /app/installations/12345678/access_tokens", status: 201, signed: true,
 				headers: map[string]string{"Accept": "application/vnd.github+json", "X-Github-Api-Version": "2022-11-28"},
 				json:    map[string]string{"permissions": "map[packages:read]"},
@@ -144,9 +144,9 @@ func samples() map[string]sample {
 	}
 }
 
-// problem returns why the API would reject a request, or "". The text contains no values of the
+// rejectionReason returns why the API would reject a request, or "". The text contains no values of the
 // request.
-func (c call) problem(r testcloud.Request, token string) string {
+func (c expectedCall) rejectionReason(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 	wantPassword := c.basicPassword
 	if c.user != "" && c.basicPassword == "" {
@@ -214,8 +214,8 @@ func withToken(fields map[string]string, token string) map[string]string {
 	return filled
 }
 
-// serve returns the handler of the endpoint. It expects the sample's calls in order.
-func (s sample) serve(t *testing.T, secret, token string) http.Handler {
+// newHandler returns the handler of the endpoint. It expects the sample's calls in order.
+func (s docSample) newHandler(t *testing.T, secret, token string) http.Handler {
 	var next atomic.Int32
 	bodies := make([]string, len(s.calls))
 	for i, c := range s.calls {
@@ -226,7 +226,7 @@ func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 		i := int(next.Add(1)) - 1
 		problem := "one call too many"
 		if i < len(s.calls) {
-			problem = s.calls[i].problem(testcloud.Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: content}, token)
+			problem = s.calls[i].rejectionReason(testcloud.Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: content}, token)
 		}
 		if err != nil || problem != "" {
 			w.Header().Set("X-Request-Id", strings.ReplaceAll(problem, " ", "-")) // the plugin's error contains this header
@@ -246,7 +246,7 @@ func TestSamples(t *testing.T) {
 		t.Skip("SSL_CERT_FILE has no effect here")
 	}
 	bin := binDir(t)
-	all := samples()
+	all := docSamples()
 	files, err := filepath.Glob("../../docs/plugins/token/*.kubelet.yaml")
 	if err != nil || len(files) != len(all) {
 		t.Fatalf("found %q, %v", files, err)
@@ -260,19 +260,19 @@ func TestSamples(t *testing.T) {
 				secret = canary.PasswordSecret
 			}
 			if s.secretIsJWT {
-				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
+				secret = newUnsignedJWT(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
-			reg, host := registryOf(t, s, secret)
+			reg, host := registryHost(t, s, secret)
 			web := must.Get(testcloud.NewFakeNetwork())(t)
 			t.Cleanup(web.Close)
 			web.Handle(host, reg)
 			if s.host != "" {
 				mux := http.NewServeMux()
 				mux.Handle("/v2/", reg)
-				mux.Handle("/", s.serve(t, secret, token))
+				mux.Handle("/", s.newHandler(t, secret, token))
 				web.Handle(s.host, mux)
 			}
-			pullWith(t, web, bin, copySamples(t, name, token), s, token)
+			pullWithSample(t, web, bin, copySamples(t, name, token), s, token)
 			if strays := web.UnknownHosts(); len(strays) > 0 {
 				t.Errorf("asked %q", strays)
 			}
@@ -280,8 +280,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// pullWith looks up the image's credential and pulls the image with it.
-func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sample, token string) {
+// pullWithSample looks up the image's credential and pulls the image with it.
+func pullWithSample(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s docSample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
 	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: bin, Environ: web.Environ()}))(t)
@@ -351,15 +351,15 @@ func copySamples(t *testing.T, name, token string) string {
 func documentedResponse(t *testing.T, name, secret string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../internal/provider/token/testdata/" + name + ".json"))(t)
-	filled := strings.NewReplacer("@secret@", secret, "@between@", intermediateToken, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
+	filled := strings.NewReplacer("@secret@", secret, "@between@", firstStepToken, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
 	if filled == string(text) {
 		t.Fatal("the sample has no place for a secret")
 	}
 	return filled
 }
 
-// registryOf starts a registry that has the sample's image and accepts the secret.
-func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
+// registryHost starts a registry that has the sample's image and accepts the secret.
+func registryHost(t *testing.T, s docSample, secret string) (http.Handler, string) {
 	t.Helper()
 	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{s.username: secret}})
 	if err != nil {
@@ -374,17 +374,17 @@ func registryOf(t *testing.T, s sample, secret string) (http.Handler, string) {
 
 // TestSampleRefused verifies that the samples' servers check their requests.
 func TestSampleRefused(t *testing.T) {
-	for name, s := range samples() {
+	for name, s := range docSamples() {
 		for _, c := range s.calls {
 			method, path, _ := strings.Cut(c.line, " ")
 			r := testcloud.Request{Method: method, Path: path, Header: http.Header{}}
-			if c.problem(r, "open-sesame") == "" {
+			if c.rejectionReason(r, "open-sesame") == "" {
 				t.Errorf("%s: %s takes a request without a token", name, c.line)
 			}
 		}
 	}
 	for name, token := range map[string]string{
-		"unsigned":   jwtOf("e30", map[string]any{"iss": "Iv23liEXAMPLE", "iat": time.Now().Unix() - 60, "exp": time.Now().Unix() + 60}),
+		"unsigned":   newUnsignedJWT("e30", map[string]any{"iss": "Iv23liEXAMPLE", "iat": time.Now().Unix() - 60, "exp": time.Now().Unix() + 60}),
 		"no token":   "",
 		"of nothing": "a.b.c",
 	} {

@@ -50,11 +50,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if *out != "" {
 		return writeSite(*out, files)
 	}
-	return serve(ctx, *port, files, stdout)
+	return serveSite(ctx, *port, files, stdout)
 }
 
-// serve serves the site on loopback until ctx is done.
-func serve(ctx context.Context, port int, files map[string][]byte, stdout io.Writer) error {
+// serveSite serves the site on loopback until ctx is done.
+func serveSite(ctx context.Context, port int, files map[string][]byte, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func buildSite(ctx context.Context, version string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files[moduleFile], err = compress(module); err != nil {
+	if files[moduleFile], err = gzipData(module); err != nil {
 		return nil, err
 	}
 	root, err := runGoTool(ctx, "env", "GOROOT")
@@ -91,7 +91,7 @@ func runGoTool(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-func compress(data []byte) ([]byte, error) {
+func gzipData(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestSiteFiles(t *testing.T) {
 		t.Error("written over what was there")
 	}
 	for name, want := range files {
-		got := request(files, "GET", "127.0.0.1:1", "/"+name)
+		got := requestFile(files, "GET", "127.0.0.1:1", "/"+name)
 		there, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil || got.Code != http.StatusOK || got.Body.String() != string(want) || string(there) != string(want) {
 			t.Errorf("%s: %d, %v: not what it is", name, got.Code, err)
@@ -46,7 +46,7 @@ func TestSiteFiles(t *testing.T) {
 	}
 }
 
-func request(files map[string][]byte, method, host, path string) *httptest.ResponseRecorder {
+func requestFile(files map[string][]byte, method, host, path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	r.Host = host
 	w := httptest.NewRecorder()
@@ -68,7 +68,7 @@ func TestHandler(t *testing.T) {
 		{"POST", "127.0.0.1", "/", 405, "text/plain; charset=utf-8"},
 		{"GET", "rebound.example", "/", 421, "text/plain; charset=utf-8"},
 	} {
-		w := request(files, tt.method, tt.host, tt.path)
+		w := requestFile(files, tt.method, tt.host, tt.path)
 		if w.Code != tt.code || w.Header().Get("Content-Type") != tt.kind || w.Header().Get("Content-Security-Policy") == "" {
 			t.Errorf("%s %s%s: %d, %v", tt.method, tt.host, tt.path, w.Code, w.Header())
 		}

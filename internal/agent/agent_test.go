@@ -100,8 +100,8 @@ func (n *fakeNode) Run(ctx context.Context, args ...string) ([]byte, int, error)
 	return []byte(list[0]), exitCodes[list[0]], nil
 }
 
-// commands returns the commands that were run, without times.
-func (n *fakeNode) commands() string {
+// runCommands returns the commands that were run, without times.
+func (n *fakeNode) runCommands() string {
 	var list []string
 	for _, c := range n.calls {
 		list = append(list, c[:strings.LastIndexByte(c, ' ')])
@@ -127,14 +127,14 @@ func newPod(t *testing.T, answers map[string][]string) *testPod {
 		"config/providers.yaml": configuration, "state/state": "present\n", "plugins/theirs": "#!theirs", "image/ours": "#!ours", "image/theirs": "#!not this one",
 		"bin/regcred": "#!regcred", "bin/regcred-credential-provider": "#!dispatcher", "work/": "",
 	} {
-		p.write(t, name, content)
+		p.writeFile(t, name, content)
 	}
-	p.restart()
+	p.restartAgent()
 	return p
 }
 
-// restart replaces the agent with a new one, like the next container of the same pod.
-func (p *testPod) restart() {
+// restartAgent replaces the agent with a new one, like the next container of the same pod.
+func (p *testPod) restartAgent() {
 	in := func(name string) string { return filepath.Join(p.dir, name) }
 	p.statuses, p.raw, p.messages = nil, nil, nil
 	p.Agent = &agent.Agent{
@@ -155,7 +155,7 @@ func (p *testPod) restart() {
 	}
 }
 
-func (p *testPod) write(t *testing.T, name, content string) {
+func (p *testPod) writeFile(t *testing.T, name, content string) {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -188,7 +188,7 @@ func (p *testPod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 	}
 }
 
-func (p *testPod) last(t *testing.T) agent.Status {
+func (p *testPod) lastStatus(t *testing.T) agent.Status {
 	t.Helper()
 	if len(p.statuses) == 0 {
 		t.Fatal("nothing was printed")
@@ -196,8 +196,8 @@ func (p *testPod) last(t *testing.T) agent.Status {
 	return p.statuses[len(p.statuses)-1]
 }
 
-// phases returns the printed phases in order.
-func (p *testPod) phases() string {
+// printedPhases returns the printed phases in order.
+func (p *testPod) printedPhases() string {
 	var list []string
 	for _, s := range p.statuses {
 		if len(list) == 0 || list[len(list)-1] != string(s.Phase) {
@@ -207,7 +207,7 @@ func (p *testPod) phases() string {
 	return strings.Join(list, " ")
 }
 
-type responses = map[string][]string
+type commandResponses = map[string][]string
 
 // TestAgentActions verifies the commands, phases and counters of an agent over several
 // minutes.
@@ -217,7 +217,7 @@ func TestAgentActions(t *testing.T) {
 		return &hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}
 	}
 	for name, tt := range map[string]struct {
-		answers  responses
+		answers  commandResponses
 		prepare  func(p *testPod)
 		minutes  int
 		commands string
@@ -229,66 +229,66 @@ func TestAgentActions(t *testing.T) {
 		mended   int
 	}{
 		"installs and looks": {
-			answers: responses{"install": {installed}, "status": {clean}}, minutes: 3,
+			answers: commandResponses{"install": {installed}, "status": {clean}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
 		},
 		"has it already": {
-			answers: responses{"install": {unchanged}, "status": {clean}}, minutes: 1,
+			answers: commandResponses{"install": {unchanged}, "status": {clean}}, minutes: 1,
 			commands: "install, status, status", phases: "starting applying installed", ready: true,
 		},
 		"restart not allowed": {
-			answers: responses{"install": {noRestart}, "status": {notInstalled}}, minutes: 2,
+			answers: commandResponses{"install": {noRestart}, "status": {notInstalled}}, minutes: 2,
 			commands: "install, status, install, status, install, status", phases: "starting applying failed applying failed applying failed",
 			reason: "nothing was changed: the kubelet must be restarted: new patterns", failures: 3,
 		},
 		"restarted and went back": {
-			answers: responses{"install": {installRolledBack}, "status": {notInstalled}}, minutes: 5,
+			answers: commandResponses{"install": {installRolledBack}, "status": {notInstalled}}, minutes: 5,
 			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
 			reason: "this pod will not retry, to avoid further kubelet restarts: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
 		},
 		"fails, then works": {
-			answers: responses{"install": {broken, installed}, "status": {notInstalled, clean}}, minutes: 1,
+			answers: commandResponses{"install": {broken, installed}, "status": {notInstalled, clean}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying failed applying installed", ready: true, applies: 1, failures: 1,
 		},
 		"is another chart's": {
-			answers: responses{"install": {ownedByOther}, "status": {clean}}, minutes: 0,
+			answers: commandResponses{"install": {ownedByOther}, "status": {clean}}, minutes: 0,
 			commands: "install, status", phases: "starting applying failed", reason: "belongs to release ns/other", failures: 1,
 		},
 		"is refused": {
-			answers: responses{"install": {refused}, "status": {notInstalled}}, minutes: 1,
+			answers: commandResponses{"install": {refused}, "status": {notInstalled}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying unsupported applying unsupported",
 			reason: "cannot install on this node (talos): Talos has no services", ready: true,
 		},
 		"drift is mended": {
-			answers: responses{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,
+			answers: commandResponses{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,
 			commands: "install, status, status, install, status, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
 		},
 		"drift comes again and again": {
-			answers: responses{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
+			answers: commandResponses{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
 			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
 			phases:   "starting applying installed applying installed applying installed applying installed drifted",
 			reason:   "the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at ", applies: 4, mended: 3,
 		},
 		"drift that stays": {
-			answers: responses{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
+			answers: commandResponses{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying drifted",
 			reason: "differences remain after the install: /etc/a.conf: it is gone", failures: 1,
 		},
 		"drift that cannot be mended": {
-			answers: responses{"install": {installed, installRolledBack}, "status": {clean, drifted}}, minutes: 5,
+			answers: commandResponses{"install": {installed, installRolledBack}, "status": {clean, drifted}}, minutes: 5,
 			commands: "install, status, status, install, status, status, status, status", phases: "starting applying installed applying drifted",
 			reason: "this pod will not retry", applies: 1, failures: 1,
 		},
 		"taken off by hand": {
-			answers: responses{"install": {installed}, "status": {clean, notInstalled, clean}}, minutes: 1,
+			answers: commandResponses{"install": {installed}, "status": {clean, notInstalled, clean}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
 		},
 		"systemd is away for a moment": {
-			answers: responses{"install": {installed}, "status": {clean, "", "", clean}}, minutes: 3,
+			answers: commandResponses{"install": {installed}, "status": {clean, "", "", clean}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
 		},
 		"cannot be looked at any more": {
-			answers: responses{"install": {installed}, "status": {clean, statusFailed}}, minutes: 3,
+			answers: commandResponses{"install": {installed}, "status": {clean, statusFailed}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed failed",
 			reason: "the node's state is unknown: the disk is full", applies: 1,
 		},
@@ -301,12 +301,12 @@ func TestAgentActions(t *testing.T) {
 			commands: "install, status", phases: "starting applying unsupported", reason: "this node does not run systemd", ready: true,
 		},
 		"dry run": {
-			answers: responses{"install --dry-run": {planned}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 2,
+			answers: commandResponses{"install --dry-run": {planned}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 2,
 			commands: "status, install --dry-run, status, status", phases: "starting planned",
 			reason: "would change: /etc/a.conf; the kubelet would be restarted: no entries yet", ready: true,
 		},
 		"dry run of what does not work": {
-			answers: responses{"install --dry-run": {broken}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 0,
+			answers: commandResponses{"install --dry-run": {broken}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 0,
 			commands: "status, install --dry-run", phases: "starting failed", reason: "theirs: it is no executable", failures: 1,
 		},
 		"no state": {
@@ -314,47 +314,47 @@ func TestAgentActions(t *testing.T) {
 			phases: "starting failed", reason: "nothing was changed: ",
 		},
 		"another state": {
-			prepare: func(p *testPod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
+			prepare: func(p *testPod) { p.writeFile(p.node.t, "state/state", "Absent") }, minutes: 2,
 			phases: "starting failed", reason: `contains "Absent", but must contain present or absent`,
 		},
 		"absent": {
-			answers: responses{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
+			answers: commandResponses{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *testPod) { p.writeFile(p.node.t, "state/state", "absent") }, minutes: 5,
 			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, and cannot": {
-			answers: responses{"uninstall": {statusFailed, uninst}, "status": {clean}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
+			answers: commandResponses{"uninstall": {statusFailed, uninst}, "status": {clean}}, prepare: func(p *testPod) { p.writeFile(p.node.t, "state/state", "absent") }, minutes: 1,
 			commands: "uninstall, uninstall", phases: "starting applying not-removed applying removed", ready: true, failures: 1,
 		},
 		"absent, with a configuration that is none": {
-			answers: responses{"uninstall": {uninst}, "status": {clean}},
+			answers: commandResponses{"uninstall": {uninst}, "status": {clean}},
 			prepare: func(p *testPod) {
-				p.write(p.node.t, "state/state", "absent")
-				p.write(p.node.t, "config/providers.yaml", "x: y")
+				p.writeFile(p.node.t, "state/state", "absent")
+				p.writeFile(p.node.t, "config/providers.yaml", "x: y")
 			}, minutes: 1,
 			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, of another chart": {
-			answers: responses{"uninstall": {ownedByOther}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
+			answers: commandResponses{"uninstall": {ownedByOther}}, prepare: func(p *testPod) { p.writeFile(p.node.t, "state/state", "absent") }, minutes: 2,
 			commands: "uninstall", phases: "starting applying removed", reason: "this chart has not installed anything on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
-			answers: responses{"status": {clean}}, prepare: func(p *testPod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
+			answers: commandResponses{"status": {clean}}, prepare: func(p *testPod) { p.Install.DryRun = true; p.writeFile(p.node.t, "state/state", "absent") }, minutes: 0,
 			commands: "status", phases: "starting not-removed", reason: "dry run: the existing installation would be removed",
 		},
 		"absent, no systemd": {
-			prepare: func(p *testPod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
+			prepare: func(p *testPod) { p.node.fail = none; p.writeFile(p.node.t, "state/state", "absent") }, minutes: 10,
 			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: this node does not run systemd", ready: true,
 		},
 		"a configuration that is none": {
-			prepare: func(p *testPod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
+			prepare: func(p *testPod) { p.writeFile(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
 			phases: "starting failed", reason: "configuration in ConfigMap rel-1a2b: ",
 		},
 		"a plugin that nobody has": {
-			prepare: func(p *testPod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: responses{"status": {notInstalled}}, minutes: 0,
+			prepare: func(p *testPod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: commandResponses{"status": {notInstalled}}, minutes: 0,
 			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: none of the images listed in the chart's plugins.images contains the executable (in `, failures: 1,
 		},
 		"an answer of another program": {
-			answers: responses{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {notInstalled}}, minutes: 0,
+			answers: commandResponses{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {notInstalled}}, minutes: 0,
 			commands: "install, status", phases: "starting applying failed", reason: "schemaVersion 2, not 1", failures: 1,
 		},
 	} {
@@ -367,13 +367,13 @@ func TestAgentActions(t *testing.T) {
 				p.node.t = t
 				p.runFor(t, time.Duration(tt.minutes)*time.Minute+time.Second)
 			})
-			if got := p.node.commands(); got != tt.commands {
+			if got := p.node.runCommands(); got != tt.commands {
 				t.Errorf("it ran %s\nwant     %s\n%v", got, tt.commands, p.node.calls)
 			}
-			if got := p.phases(); got != tt.phases {
+			if got := p.printedPhases(); got != tt.phases {
 				t.Errorf("phases %s\nwant   %s", got, tt.phases)
 			}
-			s := p.last(t)
+			s := p.lastStatus(t)
 			if !strings.Contains(s.Reason, tt.reason) || tt.reason == "" && s.Reason != "" {
 				t.Errorf("reason %q, want %q", s.Reason, tt.reason)
 			}
@@ -389,16 +389,16 @@ func TestAgentActions(t *testing.T) {
 
 // TestFilesAndFlags verifies the files and flags that the agent passes to the node.
 func TestFilesAndFlags(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {clean}})
-	p.write(t, "work/host/bin/of-before", "x")
-	p.write(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
+	p := newPod(t, commandResponses{"install": {installed}, "status": {clean}})
+	p.writeFile(t, "work/host/bin/of-before", "x")
+	p.writeFile(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
 	p.Install = agent.InstallFlags{Restart: true, Probe: "r.example/app", Reserve: []string{"*.example"}, Timeout: time.Minute, MaxStale: time.Hour, Keep: 2}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	want := map[string]string{
 		"regcred": "-rwxr-xr-x #!regcred", "regcred-credential-provider": "-rwxr-xr-x #!dispatcher",
 		"bin/theirs": "-rwxr-xr-x #!theirs", "bin/ours": "-rwxr-xr-x #!ours", "config/providers.yaml": "-rw------- " + configuration,
 	}
-	if diff := cmp.Diff(want, tree(t, filepath.Join(p.dir, "work/host"))); diff != "" {
+	if diff := cmp.Diff(want, readTree(t, filepath.Join(p.dir, "work/host"))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	args := "install /node/pod/host/config --bin-dir /node/pod/host/bin --dispatcher /node/pod/host/regcred-credential-provider --owner ns/rel --hide-values -o json" +
@@ -408,7 +408,7 @@ func TestFilesAndFlags(t *testing.T) {
 	}
 }
 
-func tree(t *testing.T, dir string) map[string]string {
+func readTree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
@@ -433,7 +433,7 @@ func tree(t *testing.T, dir string) map[string]string {
 // TestManualStep verifies that the steps for a manual install are logged once, without
 // secrets, if the node's operating system reverts changes.
 func TestManualStep(t *testing.T) {
-	p := newPod(t, responses{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {notInstalled}})
 	exitCodes[p.node.responses["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
 	want := "regcred cannot install on this node's operating system; make the following change instead:\ndo so: [redacted: env TOKEN of provider theirs]"
@@ -444,39 +444,39 @@ func TestManualStep(t *testing.T) {
 
 // TestContainerRestarts verifies that the agent's state survives a restart of its container.
 func TestContainerRestarts(t *testing.T) {
-	p := newPod(t, responses{"install": {installRolledBack}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {installRolledBack}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	p.restart()
+	p.restartAgent()
 	p.node.calls = nil
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
-	if got := p.node.commands(); got != "status, status" {
+	if got := p.node.runCommands(); got != "status, status" {
 		t.Errorf("after a restart of the container it ran %s", got)
 	}
-	if s := p.last(t); s.Phase != agent.PhaseFailed || s.Failures != 1 || s.LastError == nil {
+	if s := p.lastStatus(t); s.Phase != agent.PhaseFailed || s.Failures != 1 || s.LastError == nil {
 		t.Errorf("got %+v", s)
 	}
 	// Another configuration or an explicit request starts another install.
 	for name, change := range map[string]func(){
 		"configuration": func() {
-			p.write(t, "config/providers.yaml", strings.ReplaceAll(configuration, "s.example", "t.example"))
+			p.writeFile(t, "config/providers.yaml", strings.ReplaceAll(configuration, "s.example", "t.example"))
 		},
-		"state": func() { p.write(t, "state/state", "absent") },
+		"state": func() { p.writeFile(t, "state/state", "absent") },
 	} {
-		p.restart()
-		p.node.responses = responses{"install": {installed}, "status": {clean}, "uninstall": {uninst}}
+		p.restartAgent()
+		p.node.responses = commandResponses{"install": {installed}, "status": {clean}, "uninstall": {uninst}}
 		synctest.Test(t, func(t *testing.T) {
-			p.runFor(t, 2*time.Minute+time.Second, change, func() { p.write(t, "state/state", "present") })
+			p.runFor(t, 2*time.Minute+time.Second, change, func() { p.writeFile(t, "state/state", "present") })
 		})
-		if s := p.last(t); s.Phase != agent.PhaseInstalled {
+		if s := p.lastStatus(t); s.Phase != agent.PhaseInstalled {
 			t.Errorf("%s: %+v", name, s)
 		}
-		p.write(t, "work/agent.json", "{") // an unreadable file is ignored
+		p.writeFile(t, "work/agent.json", "{") // an unreadable file is ignored
 	}
 }
 
 // TestBackOff verifies that a failed change is tried again after 30 s, and then at growing intervals.
 func TestBackOff(t *testing.T) {
-	p := newPod(t, responses{"install": {broken}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {broken}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
 	var gaps []time.Duration
 	last := time.Duration(0)
@@ -499,7 +499,7 @@ func TestBackOff(t *testing.T) {
 // TestAgentStops verifies that an agent stops when its context is canceled, during each
 // operation.
 func TestAgentStops(t *testing.T) {
-	for name, a := range map[string]responses{
+	for name, a := range map[string]commandResponses{
 		"install":   {"install": {"hangs"}},
 		"status":    {"install": {installed}, "status": {clean, "hangs"}},
 		"uninstall": {"uninstall": {"hangs"}, "status": {clean}},
@@ -507,7 +507,7 @@ func TestAgentStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, a)
 			if name == "uninstall" {
-				p.write(t, "state/state", "absent")
+				p.writeFile(t, "state/state", "absent")
 			}
 			synctest.Test(t, func(t *testing.T) {
 				p.runFor(t, time.Minute+time.Second)
@@ -515,7 +515,7 @@ func TestAgentStops(t *testing.T) {
 					t.Errorf("it ended after %v", since)
 				}
 			})
-			if s := p.last(t); s.Phase == agent.PhaseFailed || s.LastError != nil {
+			if s := p.lastStatus(t); s.Phase == agent.PhaseFailed || s.LastError != nil {
 				t.Errorf("it said %+v", s)
 			}
 		})
@@ -525,27 +525,27 @@ func TestAgentStops(t *testing.T) {
 // TestChangedStateIsAppliedAtOnce verifies that a changed desired state is applied before the next
 // check of the node.
 func TestChangedStateIsAppliedAtOnce(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
 	synctest.Test(t, func(t *testing.T) {
-		p.runFor(t, 5*time.Second, func() { p.write(t, "state/state", "absent") })
+		p.runFor(t, 5*time.Second, func() { p.writeFile(t, "state/state", "absent") })
 	})
-	if got, want := p.phases(), "starting applying installed applying removed"; got != want {
+	if got, want := p.printedPhases(), "starting applying installed applying removed"; got != want {
 		t.Errorf("phases %s\nwant   %s", got, want)
 	}
 }
 
 // TestChangeTimeout verifies that a change that hangs is abandoned after a timeout.
 func TestChangeTimeout(t *testing.T) {
-	p := newPod(t, responses{"install": {"hangs", installed}, "status": {notInstalled, clean}})
+	p := newPod(t, commandResponses{"install": {"hangs", installed}, "status": {notInstalled, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
+	if s := p.lastStatus(t); s.Phase != agent.PhaseInstalled || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
 		t.Errorf("got %+v, %+v", s, s.LastError)
 	}
 }
 
 // TestLastLine verifies that the last line of the log is a status at most ten minutes old.
 func TestLastLine(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {clean}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour+time.Second) })
 	var times []string
 	for _, s := range p.statuses {
@@ -555,7 +555,7 @@ func TestLastLine(t *testing.T) {
 	if got := strings.Join(times, " "); got != want {
 		t.Errorf("lines at %s, want %s", got, want)
 	}
-	if s := p.last(t); s.Node != "n1" || s.Owner != "ns/rel" || s.Revision != "rel-1a2b" || s.Kind != "kubeadm" || s.Kubelet != "1.36.3" || s.Generation != 1 || s.KubeletHas != 1 || s.LastApply.IsZero() {
+	if s := p.lastStatus(t); s.Node != "n1" || s.Owner != "ns/rel" || s.Revision != "rel-1a2b" || s.Kind != "kubeadm" || s.Kubelet != "1.36.3" || s.Generation != 1 || s.KubeletHas != 1 || s.LastApply.IsZero() {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -564,10 +564,10 @@ func TestLastLine(t *testing.T) {
 func TestSecretsInReasons(t *testing.T) {
 	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.EnvSecret + ` of ` + canary.ArgSecret + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
 	exitCodes[said] = 1
-	p := newPod(t, responses{"install": {said}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {said}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	want := "theirs said [redacted: env TOKEN of provider theirs] of [redacted: args[0] of provider theirs] in " + p.Config + `/providers.yaml:3\x1b[31m\n`
-	if s := p.last(t); s.Reason != want {
+	if s := p.lastStatus(t); s.Reason != want {
 		t.Errorf("got  %s\nwant %s", s.Reason, want)
 	}
 }

@@ -46,7 +46,7 @@ type changeCommand struct {
 
 func (w agentTurn) installCommand(more ...string) changeCommand {
 	args := []string{"install", w.Host.Path(configDir), "--bin-dir", w.Host.Path(pluginDir), "--dispatcher", w.Host.Path(dispatcherName), "--owner", w.Owner, "--hide-values", "-o", "json"}
-	return changeCommand{slices.Concat(args, w.Install.args(), w.Install.stateDirArgs(), more),
+	return changeCommand{slices.Concat(args, w.Install.commandArgs(), w.Install.stateDirArgs(), more),
 		[]report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
@@ -57,8 +57,8 @@ func (w agentTurn) uninstallCommand() changeCommand {
 	return changeCommand{append(args, w.Install.stateDirArgs()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
-// runChange runs a command that changes the node, and returns its result.
-func (w agentTurn) runChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
+// runChangeCommand runs a command that changes the node, and returns its result.
+func (w agentTurn) runChangeCommand(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	w.publishStatus(w.Install.waitTimeout())
 	out, code, err := w.run(ctx, w.Install.waitTimeout(), c.args...)
 	w.logged = true // run may have logged a message
@@ -98,9 +98,9 @@ func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statu
 	return a, nil
 }
 
-// redact redacts the configuration's secrets in output from the node, and replaces the
+// redactOutput redacts the configuration's secrets in output from the node, and replaces the
 // node's paths with the pod's.
-func (w agentTurn) redact(text string) string {
+func (w agentTurn) redactOutput(text string) string {
 	text = scrub.RedactPart(text, w.configSecrets(), false, false)
 	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
 		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
@@ -113,7 +113,7 @@ func (w agentTurn) redact(text string) string {
 func (w agentTurn) redactAll(list []string) (texts []string) {
 	texts = slices.Repeat([]string{"…"}, len(list))
 	for i, text := range list[:min(len(list), maxDriftEntries)] {
-		texts[i] = w.redact(text)
+		texts[i] = w.redactOutput(text)
 	}
 	return texts
 }
@@ -156,8 +156,8 @@ type changeResponse struct {
 	report.Failure
 }
 
-// reason returns why the change failed.
-func (r *changeResponse) reason() string {
+// failureReason returns why the change failed.
+func (r *changeResponse) failureReason() string {
 	if r.Error != "" {
 		return joinReasons([]report.ErrorHint{{Message: r.Error, Hint: r.Hint}})
 	}
@@ -201,7 +201,7 @@ func decodeChange(command string, stdout []byte, code int, good ...report.Change
 		return nil, err
 	}
 	bad := a.Failed()
-	if bad != (code == report.ExitFailed) || bad != (a.reason() != "") || !bad && !slices.Contains(good, a.Outcome) {
+	if bad != (code == report.ExitFailed) || bad != (a.failureReason() != "") || !bad && !slices.Contains(good, a.Outcome) {
 		return nil, fmt.Errorf("regcred %s exited with code %d on the node, which is inconsistent with the outcome it reported (%q)", command, code, shortenText(string(a.Outcome), 40))
 	}
 	return a, nil
@@ -244,8 +244,8 @@ func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 	return a, nil
 }
 
-// differences returns how the node differs from the installed state.
-func (a *statusResponse) differences() (list []string) {
+// listDifferences returns how the node differs from the installed state.
+func (a *statusResponse) listDifferences() (list []string) {
 	if a.InterruptedChange != "" {
 		list = append(list, "broken off: "+a.InterruptedChange)
 	}

@@ -54,7 +54,7 @@ func TestCopy(t *testing.T) {
 				if (err == nil) != (tt.fails == "") || err != nil && !strings.HasSuffix(err.Error(), tt.fails) {
 					t.Errorf("got %v, want %q", err, tt.fails)
 				}
-				if diff := cmp.Diff(tt.want, tree(t, to)); diff != "" {
+				if diff := cmp.Diff(tt.want, readTree(t, to)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			}

@@ -95,8 +95,8 @@ func loadSavedState(ctx context.Context, work string) (m savedState, err error) 
 	return m, nil
 }
 
-// reset forgets unfinished and failed changes, so that all changes are allowed again.
-func (m *savedState) reset() { m.StartedGoal, m.Tries, m.FailedGoal, m.FailedReason = "", 0, "", "" }
+// resetFailures forgets unfinished and failed changes, so that all changes are allowed again.
+func (m *savedState) resetFailures() { m.StartedGoal, m.Tries, m.FailedGoal, m.FailedReason = "", 0, "", "" }
 
 // writeStateFile writes v as JSON to one of the agent's own files.
 func writeStateFile(name string, v any) error {

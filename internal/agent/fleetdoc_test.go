@@ -44,7 +44,7 @@ func TestDocChart(t *testing.T) {
 func TestDocMetrics(t *testing.T) {
 	all := strings.Replace(statusWithCounts, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)
 	exitCodes[all] = 1
-	p := newPod(t, responses{"install": {installed}, "status": {all}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {all}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	registry := must.Get(p.Metrics("v1.2.3"))(t)
 	families := must.Get(registry.Gather())(t)
@@ -65,10 +65,10 @@ func TestDocMetrics(t *testing.T) {
 	}
 }
 
-// alerts is a test for promtool. It defines nodes with their phases, and evaluates the rules
+// alertsFile is a test for promtool. It defines nodes with their phases, and evaluates the rules
 // after half an hour. A failing node reports "applying" at each attempt, so that it stays in
 // no phase for long.
-const alerts = `
+const alertsFile = `
 rule_files: [rules.yaml]
 evaluation_interval: 1m
 tests:
@@ -106,7 +106,7 @@ func TestDocAlerts(t *testing.T) {
 		t.Fatal("docs/fleet.md has no rules")
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"rules.yaml": rules, "test.yaml": alerts} {
+	for name, text := range map[string]string{"rules.yaml": rules, "test.yaml": alertsFile} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "test.yaml"}} {

@@ -23,9 +23,9 @@ func TestHints(t *testing.T) {
 		for _, outcome := range []string{"failed", "refused"} {
 			said := fmt.Sprintf(`{"schemaVersion":1,"outcome":%q,"restart":[],"warnings":[],"changes":[],"error":"it is so","hint":%q}`, outcome, hint)
 			exitCodes[said] = 1
-			p := newPod(t, responses{"install": {said}, "status": {notInstalled}})
+			p := newPod(t, commandResponses{"install": {said}, "status": {notInstalled}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-			if s := p.last(t); s.Reason != "it is so "+want {
+			if s := p.lastStatus(t); s.Reason != "it is so "+want {
 				t.Errorf("%s: got %s, want %s", outcome, strings.TrimPrefix(s.Reason, "it is so "), want)
 			}
 		}

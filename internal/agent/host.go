@@ -34,19 +34,19 @@ type Host interface {
 // and pods use the same unit, so that only one of them changes the node at a time.
 const UnitName = "regcred-agent.service"
 
-// runner runs programs on a node. It is implemented by [hostrun.Runner].
-type runner interface {
+// commandRunner runs programs on a node. It is implemented by [hostrun.Runner].
+type commandRunner interface {
 	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
 }
 
 // NewSystemdHost returns a Host that runs regcred with r. hostWork is the path of o.Work on
 // the node. regcred's standard error goes to stderr.
-func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host {
+func NewSystemdHost(r commandRunner, o Options, hostWork string, stderr io.Writer) Host {
 	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.WorkDir, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
 }
 
 type systemdHost struct {
-	runner     runner
+	runner     commandRunner
 	dir        string        // path of the shared directory on the node
 	resultFile string        // this pod's file for the result of a change
 	limit      time.Duration // time limit of a change

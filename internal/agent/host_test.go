@@ -60,10 +60,10 @@ func TestUnreachableNode(t *testing.T) {
 		for state, want := range map[string]agent.Phase{"present": tt.present, "absent": tt.absent} {
 			t.Run(name+", "+state, func(t *testing.T) {
 				p := newPod(t, nil)
-				p.write(t, "state/state", state)
+				p.writeFile(t, "state/state", state)
 				p.Host = agent.NewSystemdHost(&failingRunner{why: tt.why}, p.Options, "/node/work", io.Discard)
 				synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
-				if s := p.last(t); s.Phase != want || !strings.Contains(s.Reason, tt.why.Error()) {
+				if s := p.lastStatus(t); s.Phase != want || !strings.Contains(s.Reason, tt.why.Error()) {
 					t.Errorf("got %+v, want %s", s, want)
 				}
 			})

@@ -24,12 +24,12 @@ func TestUselessRestartIsNotRepeated(t *testing.T) {
 	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
 	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
 	exitCodes[runsWithout] = 1
-	p := newPod(t, responses{"install": {restarted}, "status": {runsWithout}})
+	p := newPod(t, commandResponses{"install": {restarted}, "status": {runsWithout}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
-	if n := strings.Count(p.node.commands(), "install"); n != 1 {
+	if n := strings.Count(p.node.runCommands(), "install"); n != 1 {
 		t.Errorf("the kubelet was restarted %d times", n)
 	}
-	if s := p.last(t); s.Phase != agent.PhaseDrifted {
+	if s := p.lastStatus(t); s.Phase != agent.PhaseDrifted {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -38,12 +38,12 @@ func TestUselessRestartIsNotRepeated(t *testing.T) {
 func TestLongFailure(t *testing.T) {
 	long := strings.Replace(installRolledBack, "no new kubelet", strings.Repeat("no new kubelet ", 200_000), 1)
 	exitCodes[long] = 1
-	p := newPod(t, responses{"install": {long}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {long}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	p.restart()
+	p.restartAgent()
 	p.node.calls = nil
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if got := p.node.commands(); got != "status" {
+	if got := p.node.runCommands(); got != "status" {
 		t.Errorf("after a restart of the container it ran %s: %v", got, p.messages)
 	}
 }
@@ -51,12 +51,12 @@ func TestLongFailure(t *testing.T) {
 // TestStoppedAfterRestart verifies that a failed install that restarted the kubelet is not
 // repeated by the next container, even if the agent is stopped immediately after the install.
 func TestStoppedAfterRestart(t *testing.T) {
-	p := newPod(t, responses{"install": {installRolledBack}, "status": {"hangs"}})
+	p := newPod(t, commandResponses{"install": {installRolledBack}, "status": {"hangs"}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	p.restart()
+	p.restartAgent()
 	p.node.calls, p.node.responses["status"] = nil, []string{notInstalled}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if got := p.node.commands(); got != "status" {
+	if got := p.node.runCommands(); got != "status" {
 		t.Errorf("after a restart of the container it ran %s", got)
 	}
 }
@@ -74,12 +74,12 @@ func TestOtherGeneration(t *testing.T) {
 		generation = "the current generation is 1, but this chart installed generation 2"
 	)
 	t.Run("rolled back by hand", func(t *testing.T) {
-		p := newPod(t, responses{"install": {second, back}, "status": {isSecond, earlier, isSecond}})
+		p := newPod(t, commandResponses{"install": {second, back}, "status": {isSecond, earlier, isSecond}})
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
-		if got := p.node.commands(); got != "install, status, status, install, status" {
+		if got := p.node.runCommands(); got != "install, status, status, install, status" {
 			t.Errorf("it ran %s", got)
 		}
-		if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Repairs != 1 || !strings.Contains(strings.Join(p.messages, "\n"), "mended: "+generation) {
+		if s := p.lastStatus(t); s.Phase != agent.PhaseInstalled || s.Repairs != 1 || !strings.Contains(strings.Join(p.messages, "\n"), "mended: "+generation) {
 			t.Errorf("got %+v, %q", s, p.messages)
 		}
 	})
@@ -88,9 +88,9 @@ func TestOtherGeneration(t *testing.T) {
 		"of another release": {ofAnother, "generation 2 belongs to release ns/other"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, responses{"install": {installed, ownedByOther}, "status": {clean, tt.status}})
+			p := newPod(t, commandResponses{"install": {installed, ownedByOther}, "status": {clean, tt.status}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
-			if s := p.last(t); s.Phase != agent.PhaseDrifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
+			if s := p.lastStatus(t); s.Phase != agent.PhaseDrifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
 				t.Errorf("got %+v", s)
 			}
 		})
@@ -110,17 +110,17 @@ func TestManyDifferences(t *testing.T) {
 			fmt.Fprintf(&config, "{name: E%d, value: secret-%d-%d-value},", j, i, j)
 		}
 		config.WriteString("]}\n")
-		p.write(t, fmt.Sprintf("plugins/p%d", i), "#!p")
+		p.writeFile(t, fmt.Sprintf("plugins/p%d", i), "#!p")
 	}
-	p.write(t, "config/providers.yaml", config.String())
+	p.writeFile(t, "config/providers.yaml", config.String())
 	for i := range differences {
 		fmt.Fprintf(&problems, `,"/x/%d: secret-%d-0-value has changed"`, i, i%providers)
 	}
 	status := strings.Replace(clean, `"problems":[]`, `"problems":[`+problems.String()[1:]+"]", 1)
 	exitCodes[status] = 1
-	p.node.responses = responses{"install": {unchanged}, "status": {status, clean}}
+	p.node.responses = commandResponses{"install": {unchanged}, "status": {status, clean}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	s := p.last(t)
+	s := p.lastStatus(t)
 	if s.Phase != agent.PhaseDrifted || len(s.Drift) != 10 || s.Drift[9] != "and 2991 more" || s.Drift[0] != "/x/0: [redacted: env E0 of provider p0] has changed" || len(p.Status().Drift) != differences {
 		t.Errorf("got %+v", s)
 	}
@@ -139,13 +139,13 @@ func TestManyDifferences(t *testing.T) {
 // TestDanglingPlugin verifies that a dangling symlink in the directory of third-party plugins
 // is an error. The image's own plugin must not be used instead.
 func TestDanglingPlugin(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {notInstalled}})
 	theirs := filepath.Join(p.dir, "plugins/theirs")
 	if err := errors.Join(os.Remove(theirs), os.Symlink("/nowhere/theirs", theirs)); err != nil {
 		t.Skip("this user may not make symbolic links, as on Windows: ", err)
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if s := p.last(t); s.Phase != agent.PhaseFailed || s.Reason != theirs+": dangling symlink" {
+	if s := p.lastStatus(t); s.Phase != agent.PhaseFailed || s.Reason != theirs+": dangling symlink" {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -158,9 +158,9 @@ func TestHostileCounts(t *testing.T) {
 		"negative": `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":{"runs":1,"seconds":-1}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, responses{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
+			p := newPod(t, commandResponses{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-			if s := p.last(t); s.Phase != agent.PhaseInstalled {
+			if s := p.lastStatus(t); s.Phase != agent.PhaseInstalled {
 				t.Errorf("got %+v", s)
 			}
 			registry := must.Get(p.Metrics("v1"))(t)

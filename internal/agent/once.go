@@ -41,7 +41,7 @@ func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResp
 	}
 	w.saved.StartedGoal, w.saved.Tries = "", 0
 	if answer.Restarted {
-		w.giveUp(answer.reason())
+		w.giveUp(answer.failureReason())
 	}
 	w.saveState()
 	return answer, nil
@@ -58,7 +58,7 @@ func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeRes
 	}
 	w.saved.Tries++
 	w.saveState()
-	answer, err := w.runChange(ctx, c)
+	answer, err := w.runChangeCommand(ctx, c)
 	if err != nil && ctx.Err() == nil && !changeMayHaveRun(err) {
 		w.saved.StartedGoal, w.saved.Tries = "", 0
 	}
@@ -104,7 +104,7 @@ func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeRe
 
 // giveUp saves that this pod does not retry the current goal.
 func (w agentTurn) giveUp(why string) {
-	w.saved.FailedGoal, w.saved.FailedReason = w.goalID(), shortenText(w.redact(why), maxReasonLength)
+	w.saved.FailedGoal, w.saved.FailedReason = w.goalID(), shortenText(w.redactOutput(why), maxReasonLength)
 	w.saveState()
 }
 

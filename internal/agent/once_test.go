@@ -20,28 +20,28 @@ import (
 const (
 	uninstallFailed     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
 	uninstallRolledBack = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	notTried            = "this pod will not retry, to avoid further kubelet restarts: "
+	changeNotTried            = "this pod will not retry, to avoid further kubelet restarts: "
 	noKubelet           = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 
 func init() { exitCodes[uninstallFailed], exitCodes[uninstallRolledBack] = 1, 1 }
 
-// killedDuring returns the next container of a pod whose first container ended while the
+// killedDuringCommand returns the next container of a pod whose first container ended while the
 // command was running on the node. answer is the result that the command has saved.
-func killedDuring(t *testing.T, command, answer string) *testPod {
+func killedDuringCommand(t *testing.T, command, answer string) *testPod {
 	t.Helper()
-	p := newPod(t, responses{command: {"hangs"}, "status": {notInstalled}})
+	p := newPod(t, commandResponses{command: {"hangs"}, "status": {notInstalled}})
 	if command == "uninstall" {
-		p.write(t, "state/state", "absent")
+		p.writeFile(t, "state/state", "absent")
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	if got := p.node.commands(); got != command {
+	if got := p.node.runCommands(); got != command {
 		t.Fatalf("it ran %s", got)
 	}
-	p.write(t, "work/answer.json", answer)
-	p.restart()
+	p.writeFile(t, "work/answer.json", answer)
+	p.restartAgent()
 	p.node.calls = nil
-	p.node.responses = responses{"status": {notInstalled}} // all other commands fail
+	p.node.responses = commandResponses{"status": {notInstalled}} // all other commands fail
 	return p
 }
 
@@ -51,39 +51,39 @@ func killedDuring(t *testing.T, command, answer string) *testPod {
 func TestContainerEndsDuringChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, answer string
-		then            responses // responses to the new container
+		then            commandResponses // responses to the new container
 		commands        string
 		phases          string
 		reason          string
 		failures        int
 	}{
 		"an install that went back": {
-			"install", installRolledBack, responses{}, "status, status, status", "starting applying failed", notTried + noKubelet, 1,
+			"install", installRolledBack, commandResponses{}, "status, status, status", "starting applying failed", changeNotTried + noKubelet, 1,
 		},
 		"an install that worked": {
-			"install", installed, responses{"status": {clean}}, "status, status, status", "starting applying installed", "", 0,
+			"install", installed, commandResponses{"status": {clean}}, "status, status, status", "starting applying installed", "", 0,
 		},
 		"an install that failed without a restart is tried again": {
-			"install", broken, responses{"install": {installed}, "status": {notInstalled, notInstalled, clean}}, "status, status, install, status, status", "starting applying failed applying installed", "", 1,
+			"install", broken, commandResponses{"install": {installed}, "status": {notInstalled, notInstalled, clean}}, "status, status, install, status, status", "starting applying failed applying installed", "", 1,
 		},
 		"an install that was never begun": {
-			"install", "", responses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+			"install", "", commandResponses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
 		},
 		"an install whose answer is cut off": {
-			"install", installRolledBack[:50], responses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+			"install", installRolledBack[:50], commandResponses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
 		},
 		"a node that cannot be asked what became of it": {
-			"install", installRolledBack, responses{"status": {statusFailed, statusFailed, notInstalled}}, "status, status, status, status, status", "starting applying failed applying failed", notTried + noKubelet, 2,
+			"install", installRolledBack, commandResponses{"status": {statusFailed, statusFailed, notInstalled}}, "status, status, status, status, status", "starting applying failed applying failed", changeNotTried + noKubelet, 2,
 		},
 		"an uninstall that went back": {
-			"uninstall", uninstallRolledBack, responses{}, "status", "starting applying not-removed", notTried + noKubelet, 1,
+			"uninstall", uninstallRolledBack, commandResponses{}, "status", "starting applying not-removed", changeNotTried + noKubelet, 1,
 		},
 		"an uninstall that worked": {
-			"uninstall", uninst, responses{}, "status", "starting applying removed", "", 0,
+			"uninstall", uninst, commandResponses{}, "status", "starting applying removed", "", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := killedDuring(t, tt.command, tt.answer)
+			p := killedDuringCommand(t, tt.command, tt.answer)
 			for command, list := range tt.then {
 				p.node.responses[command] = list
 			}
@@ -91,13 +91,13 @@ func TestContainerEndsDuringChange(t *testing.T) {
 				p.node.t = t
 				p.runFor(t, time.Minute+30*time.Second)
 			})
-			if got := p.node.commands(); got != tt.commands {
+			if got := p.node.runCommands(); got != tt.commands {
 				t.Errorf("it ran %s\nwant     %s", got, tt.commands)
 			}
-			if got := p.phases(); got != tt.phases {
+			if got := p.printedPhases(); got != tt.phases {
 				t.Errorf("phases %s\nwant   %s", got, tt.phases)
 			}
-			if s := p.last(t); s.Reason != tt.reason || s.Failures != tt.failures {
+			if s := p.lastStatus(t); s.Reason != tt.reason || s.Failures != tt.failures {
 				t.Errorf("got %+v, want the reason %q and %d failures", s, tt.reason, tt.failures)
 			}
 		})
@@ -107,15 +107,15 @@ func TestContainerEndsDuringChange(t *testing.T) {
 // TestKilledBeforehand verifies that the saved result of an earlier change is not used if the
 // container was killed before the new change started.
 func TestKilledBeforehand(t *testing.T) {
-	p := newPod(t, responses{"uninstall": {"hangs"}})
-	p.write(t, "state/state", "absent")
-	p.write(t, "work/answer.json", unchanged) // result of an earlier install
+	p := newPod(t, commandResponses{"uninstall": {"hangs"}})
+	p.writeFile(t, "state/state", "absent")
+	p.writeFile(t, "work/answer.json", unchanged) // result of an earlier install
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-	p.restart()
-	p.node.calls, p.node.responses = nil, responses{"status": {clean}, "uninstall": {uninst}}
+	p.restartAgent()
+	p.node.calls, p.node.responses = nil, commandResponses{"status": {clean}, "uninstall": {uninst}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
-	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.PhaseRemoved {
-		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	if s := p.lastStatus(t); p.node.runCommands() != "status, uninstall" || s.Phase != agent.PhaseRemoved {
+		t.Errorf("it ran %s; %+v", p.node.runCommands(), s)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestUnreadableResponseFile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := killedDuring(t, "install", "")
+			p := killedDuringCommand(t, "install", "")
 			file := filepath.Join(p.dir, "work/answer.json")
 			must.Do(t, errors.Join(os.Remove(file), spoil(file)))
-			p.node.responses = responses{"install": {installed}, "status": {notInstalled, clean}}
+			p.node.responses = commandResponses{"install": {installed}, "status": {notInstalled, clean}}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
-			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.PhaseInstalled {
-				t.Errorf("it ran %s; %+v", p.node.commands(), s)
+			if s := p.lastStatus(t); strings.Count(p.node.runCommands(), "install") != 1 || s.Phase != agent.PhaseInstalled {
+				t.Errorf("it ran %s; %+v", p.node.runCommands(), s)
 			}
 		})
 	}
@@ -144,18 +144,18 @@ func TestUnreadableResponseFile(t *testing.T) {
 // TestKilledAgainAndAgain verifies that an install is made only once, even if the container
 // is killed repeatedly.
 func TestKilledAgainAndAgain(t *testing.T) {
-	p := killedDuring(t, "install", installRolledBack)
+	p := killedDuringCommand(t, "install", installRolledBack)
 	p.node.responses["status"] = []string{"hangs"}
 	for range 5 { // killed while it waits for the change
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-		p.restart()
+		p.restartAgent()
 	}
 	p.node.responses["status"] = []string{notInstalled}
 	for range 5 { // killed after the change has ended
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
-		p.restart()
+		p.restartAgent()
 	}
-	if n := strings.Count(p.node.commands(), "install"); n != 0 {
+	if n := strings.Count(p.node.runCommands(), "install"); n != 0 {
 		t.Errorf("it was made %d times more", n)
 	}
 }
@@ -165,9 +165,9 @@ func TestKilledAgainAndAgain(t *testing.T) {
 func TestRepeatedlyKilledChange(t *testing.T) {
 	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
-			p := newPod(t, responses{"status": {notInstalled}})
+			p := newPod(t, commandResponses{"status": {notInstalled}})
 			if command == "uninstall" {
-				p.write(t, "state/state", "absent")
+				p.writeFile(t, "state/state", "absent")
 			}
 			p.node.fail = func(c string) error {
 				if c == command {
@@ -182,7 +182,7 @@ func TestRepeatedlyKilledChange(t *testing.T) {
 					n++
 				}
 			}
-			s := p.last(t)
+			s := p.lastStatus(t)
 			if n != 3 || s.Phase != want || !strings.Contains(s.Reason, "regcred "+command+" was started 3 times on") {
 				t.Errorf("%d times; %+v", n, s)
 			}
@@ -205,17 +205,17 @@ func TestNoAnswer(t *testing.T) {
 		"an answer that does": {installRolledBack, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, responses{"install": {tt.answer}, "status": {notInstalled}})
+			p := newPod(t, commandResponses{"install": {tt.answer}, "status": {notInstalled}})
 			p.node.fail = func(c string) error {
 				if c != "install" {
 					return nil
 				}
-				p.write(t, "work/answer.json", tt.answer)
+				p.writeFile(t, "work/answer.json", tt.answer)
 				return tt.fail
 			}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
-			n := strings.Count(p.node.commands(), "install")
-			if s := p.last(t); n != tt.times || s.Phase != agent.PhaseFailed || !strings.HasPrefix(s.Reason, notTried) {
+			n := strings.Count(p.node.runCommands(), "install")
+			if s := p.lastStatus(t); n != tt.times || s.Phase != agent.PhaseFailed || !strings.HasPrefix(s.Reason, changeNotTried) {
 				t.Errorf("%d times; %+v", n, s)
 			}
 		})
@@ -225,7 +225,7 @@ func TestNoAnswer(t *testing.T) {
 // TestUnstartedChangeIsRetried verifies that a change that could not be started is retried
 // without a limit.
 func TestUnstartedChangeIsRetried(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {clean}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {clean}})
 	left := 6
 	p.node.fail = func(string) error {
 		if left--; left >= 0 {
@@ -234,7 +234,7 @@ func TestUnstartedChangeIsRetried(t *testing.T) {
 		return nil
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
-	if s := p.last(t); s.Phase != agent.PhaseInstalled {
+	if s := p.lastStatus(t); s.Phase != agent.PhaseInstalled {
 		t.Errorf("%+v", s)
 	}
 }
@@ -243,20 +243,20 @@ func TestUnstartedChangeIsRetried(t *testing.T) {
 // rolled back is not repeated until the user requests it again. An uninstall that failed
 // without a restart is retried.
 func TestFailedUninstallRunsOnce(t *testing.T) {
-	p := newPod(t, responses{"uninstall": {uninstallRolledBack}, "install": {installed}, "status": {clean}})
-	p.write(t, "state/state", "absent")
+	p := newPod(t, commandResponses{"uninstall": {uninstallRolledBack}, "install": {installed}, "status": {clean}})
+	p.writeFile(t, "state/state", "absent")
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
-	p.restart()
+	p.restartAgent()
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
-	if s := p.last(t); p.node.commands() != "uninstall" || s.Phase != agent.PhaseNotRemoved || s.Reason != notTried+noKubelet || s.Failures != 1 {
-		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	if s := p.lastStatus(t); p.node.runCommands() != "uninstall" || s.Phase != agent.PhaseNotRemoved || s.Reason != changeNotTried+noKubelet || s.Failures != 1 {
+		t.Errorf("it ran %s; %+v", p.node.runCommands(), s)
 	}
-	p.restart()
+	p.restartAgent()
 	p.node.calls, p.node.responses["uninstall"] = nil, []string{uninstallFailed, uninst}
 	synctest.Test(t, func(t *testing.T) {
-		p.runFor(t, 2*time.Minute, func() { p.write(t, "state/state", "present") }, func() { p.write(t, "state/state", "absent") })
+		p.runFor(t, 2*time.Minute, func() { p.writeFile(t, "state/state", "present") }, func() { p.writeFile(t, "state/state", "absent") })
 	})
-	if s := p.last(t); strings.Count(p.node.commands(), "uninstall") != 2 || s.Phase != agent.PhaseRemoved {
-		t.Errorf("it ran %s; %+v", p.node.commands(), s)
+	if s := p.lastStatus(t); strings.Count(p.node.runCommands(), "uninstall") != 2 || s.Phase != agent.PhaseRemoved {
+		t.Errorf("it ran %s; %+v", p.node.runCommands(), s)
 	}
 }

@@ -43,9 +43,9 @@ type InstallFlags struct {
 	Timeout   time.Duration // how long a restarted kubelet may take to become healthy; 4 minutes if 0
 }
 
-// args returns the flags. It sets all flags that would otherwise be inherited from the
+// commandArgs returns the flags. It sets all flags that would otherwise be inherited from the
 // current generation.
-func (i InstallFlags) args() []string {
+func (i InstallFlags) commandArgs() []string {
 	args := []string{i.timeout(), "--any-image=" + strconv.FormatBool(i.AnyImage)}
 	for _, p := range i.Reserve {
 		args = append(args, "--reserve="+p)

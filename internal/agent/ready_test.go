@@ -19,18 +19,18 @@ import (
 // hangs.
 func TestReady(t *testing.T) {
 	for name, tt := range map[string]struct {
-		answers responses
+		answers commandResponses
 		later   time.Duration
 		ready   bool
 		line    string // prefix of the line
 	}{
-		"installed":      {responses{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
-		"not long ago":   {responses{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
-		"too long ago":   {responses{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: the next check by regcred agent run was due by 2000-01-01T00:05:00Z"},
-		"failed":         {responses{"install": {broken}, "status": {notInstalled}}, 0, false, "node n1: failed: theirs: it is no executable"},
-		"unsupported":    {responses{"install": {refused}, "status": {notInstalled}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
-		"applying":       {responses{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},
-		"applying, late": {responses{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as of "},
+		"installed":      {commandResponses{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
+		"not long ago":   {commandResponses{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
+		"too long ago":   {commandResponses{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: the next check by regcred agent run was due by 2000-01-01T00:05:00Z"},
+		"failed":         {commandResponses{"install": {broken}, "status": {notInstalled}}, 0, false, "node n1: failed: theirs: it is no executable"},
+		"unsupported":    {commandResponses{"install": {refused}, "status": {notInstalled}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
+		"applying":       {commandResponses{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},
+		"applying, late": {commandResponses{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as of "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, tt.answers)

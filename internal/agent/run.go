@@ -141,7 +141,7 @@ func (a *Agent) runTurn(ctx context.Context) {
 	}
 	if want != a.desiredState {
 		if a.desiredState != "" {
-			a.saved.reset()
+			a.saved.resetFailures()
 		}
 		a.desiredState, a.saved.DesiredState = want, want
 		a.isSettled, a.retry = false, retrySchedule{}
@@ -157,7 +157,7 @@ func (a *Agent) runTurn(ctx context.Context) {
 		w.reportPlan(ctx)
 	default:
 		a.resetIfChanged(s.checksum())
-		w.maintain(ctx)
+		w.maintainNode(ctx)
 	}
 }
 

@@ -27,7 +27,7 @@ const statusWithCounts = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current"
 // TestMetrics verifies the metrics of a drifted node, read over HTTP.
 func TestMetrics(t *testing.T) {
 	exitCodes[statusWithCounts] = 1
-	p := newPod(t, responses{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {statusWithCounts}})
+	p := newPod(t, commandResponses{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {statusWithCounts}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	metrics := must.Get(p.Metrics("v1.2.3"))(t)
 	got, want := []string{}, []string{
@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 		`regcred_provider_runs_total{provider="ecr",result="credentials"} 2`,
 	}
 	url := startAgent(t, p.Agent, metrics)
-	status, text := get(t, http.MethodGet, url+"/metrics")
+	status, text := httpGet(t, http.MethodGet, url+"/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("%d: %s", status, text)
 	}
@@ -92,7 +92,7 @@ func startAgent(t *testing.T, a *agent.Agent, metrics *prometheus.Registry) (url
 	return "http://" + l.Addr().String()
 }
 
-func get(t *testing.T, method, url string) (status int, text string) {
+func httpGet(t *testing.T, method, url string) (status int, text string) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
 	resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
@@ -103,10 +103,10 @@ func get(t *testing.T, method, url string) (status int, text string) {
 
 // TestServer verifies that the server serves only /metrics and /healthz.
 func TestServer(t *testing.T) {
-	p := newPod(t, responses{"install": {installed}, "status": {clean}})
+	p := newPod(t, commandResponses{"install": {installed}, "status": {clean}})
 	metrics := must.Get(p.Metrics("v1.2.3"))(t)
 	url := startAgent(t, p.Agent, metrics)
-	if status, text := get(t, http.MethodGet, url+"/healthz"); status != http.StatusServiceUnavailable {
+	if status, text := httpGet(t, http.MethodGet, url+"/healthz"); status != http.StatusServiceUnavailable {
 		t.Errorf("before it runs: %d, %q", status, text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +132,7 @@ func TestServer(t *testing.T) {
 		{http.MethodGet, "/metrics/", http.StatusNotFound},
 		{http.MethodGet, "/debug/pprof/", http.StatusNotFound},
 	} {
-		if status, text := get(t, tt.method, url+tt.path); status != tt.status {
+		if status, text := httpGet(t, tt.method, url+tt.path); status != tt.status {
 			t.Errorf("%s %s: %d, want %d: %s", tt.method, tt.path, status, tt.status, text)
 		}
 	}

@@ -40,8 +40,8 @@ type sharedFiles struct {
 	cfg *config.Config // nil if it cannot be read
 }
 
-// path returns the path of a shared file.
-func (s *sharedFiles) path(name string) string { return filepath.Join(s.WorkDir, sharedDir, name) }
+// filePath returns the path of a shared file.
+func (s *sharedFiles) filePath(name string) string { return filepath.Join(s.WorkDir, sharedDir, name) }
 
 // loadSharedFiles reads the configuration. If it returns an error, the result can still be
 // used to copy regcred.
@@ -56,7 +56,7 @@ func loadSharedFiles(o *Options) (*sharedFiles, error) {
 // checksum returns a checksum of the chart's settings and the configuration.
 func (s *sharedFiles) checksum() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.args())
+	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.commandArgs())
 	for _, f := range s.cfg.Files() {
 		fmt.Fprintf(h, "%q %q", f.Name, f.Data())
 	}
@@ -79,14 +79,14 @@ func (s *sharedFiles) copyAll(ctx context.Context) error {
 		}
 		from, err := s.pluginPath(name)
 		if err == nil {
-			err = copySharedExecutable(ctx, from, filepath.Join(s.path(pluginDir), name))
+			err = copySharedExecutable(ctx, from, filepath.Join(s.filePath(pluginDir), name))
 		}
 		if err != nil {
 			return err
 		}
 		wanted = append(wanted, name)
 	}
-	if err := removeOthers(s.path(pluginDir), wanted); err != nil {
+	if err := removeOthers(s.filePath(pluginDir), wanted); err != nil {
 		return err
 	}
 	return s.copyConfig()
@@ -94,15 +94,15 @@ func (s *sharedFiles) copyAll(ctx context.Context) error {
 
 // copyRegcred copies only the regcred programs, which is enough to check the node.
 func (s *sharedFiles) copyRegcred(ctx context.Context) error {
-	for _, dir := range []string{s.path(""), s.path(pluginDir), s.path(configDir)} {
+	for _, dir := range []string{s.filePath(""), s.filePath(pluginDir), s.filePath(configDir)} {
 		if err := makeDir(dir); err != nil {
 			return err
 		}
 	}
-	if err := copySharedExecutable(ctx, s.RegcredPath, s.path(regcredName)); err != nil {
+	if err := copySharedExecutable(ctx, s.RegcredPath, s.filePath(regcredName)); err != nil {
 		return err
 	}
-	return copySharedExecutable(ctx, s.DispatcherPath, s.path(dispatcherName))
+	return copySharedExecutable(ctx, s.DispatcherPath, s.filePath(dispatcherName))
 }
 
 // copySharedExecutable copies an executable that the node will run.
@@ -123,7 +123,7 @@ func (s *sharedFiles) copyConfig() error {
 			name += ".yaml" // the kubelet ignores other names in a directory; JSON is valid YAML
 		}
 		wanted = append(wanted, name)
-		to := filepath.Join(s.path(configDir), name)
+		to := filepath.Join(s.filePath(configDir), name)
 		if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, f.Data()) {
 			continue
 		}
@@ -131,7 +131,7 @@ func (s *sharedFiles) copyConfig() error {
 			return err
 		}
 	}
-	return removeOthers(s.path(configDir), wanted)
+	return removeOthers(s.filePath(configDir), wanted)
 }
 
 // pluginPath returns the path of a provider's executable in this pod. An executable that was

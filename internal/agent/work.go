@@ -21,9 +21,9 @@ type agentTurn struct {
 	files *sharedFiles
 }
 
-// maintain keeps the node in the state that the chart specifies. The first turn installs.
+// maintainNode keeps the node in the state that the chart specifies. The first turn installs.
 // Later turns check the node, and install again if it differs.
-func (w agentTurn) maintain(ctx context.Context) {
+func (w agentTurn) maintainNode(ctx context.Context) {
 	if !w.isSettled {
 		w.applyConfig(ctx, PhaseFailed)
 		if p := w.Status().Phase; ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
@@ -37,8 +37,8 @@ func (w agentTurn) maintain(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.recordFailedCheck(err)
-	case len(w.differences(look)) > 0:
-		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
+	case len(w.statusDifferences(look)) > 0:
+		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.statusDifferences(look)) })
 		w.repairNode(ctx)
 	default:
 		w.markInstalled()
@@ -64,7 +64,7 @@ func (w agentTurn) repairNode(ctx context.Context) {
 // markInstalled records that the node is in the installed state.
 func (w agentTurn) markInstalled() {
 	w.isSettled, w.retry = true, retrySchedule{}
-	w.saved.reset()
+	w.saved.resetFailures()
 	if time.Since(w.repairs.nextTime) > maxRetryWait {
 		w.repairs = retrySchedule{}
 	}
@@ -80,7 +80,7 @@ func (w agentTurn) recordFailedCheck(err error) {
 	w.logf("check the node: %v", err)
 	if w.failedChecks++; w.failedChecks >= maxFailedChecks {
 		w.recordError(err)
-		w.setPhase(PhaseFailed, "the node's state is unknown: "+w.redact(err.Error()))
+		w.setPhase(PhaseFailed, "the node's state is unknown: "+w.redactOutput(err.Error()))
 	}
 }
 
@@ -115,8 +115,8 @@ func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err
 		w.recordFailure(ctx, otherwise, err)
 	case answer.Outcome == report.ChangeRejected:
 		w.handleRejectedInstall(answer)
-	case answer.reason() != "":
-		w.recordFailure(ctx, otherwise, errors.New(answer.reason()))
+	case answer.failureReason() != "":
+		w.recordFailure(ctx, otherwise, errors.New(answer.failureReason()))
 	default:
 		return true
 	}
@@ -135,10 +135,10 @@ func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.recordFailure(ctx, PhaseFailed, fmt.Errorf("installed, but the node's state is unknown: %w", err))
-	case len(w.differences(look)) > 0:
-		why := "differences remain after the install: " + strings.Join(truncateList(w.differences(look)), "; ")
+	case len(w.statusDifferences(look)) > 0:
+		why := "differences remain after the install: " + strings.Join(truncateList(w.statusDifferences(look)), "; ")
 		w.isSettled = true
-		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.differences(look)) })
+		w.updateStatus(func(s *Status) { s.Drift = w.redactAll(w.statusDifferences(look)) })
 		if len(answer.Restart) > 0 {
 			w.giveUp(why)
 		}
@@ -148,9 +148,9 @@ func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	}
 }
 
-// differences returns how the node differs from what this chart installed.
-func (w agentTurn) differences(a *statusResponse) []string {
-	list := a.differences()
+// statusDifferences returns how the node differs from what this chart installed.
+func (w agentTurn) statusDifferences(a *statusResponse) []string {
+	list := a.listDifferences()
 	switch current := *a.Current; {
 	case current == 0:
 	case a.Owner == "":
@@ -169,7 +169,7 @@ func (w agentTurn) handleRejectedInstall(answer *changeResponse) {
 	if w.retry.phase != PhaseUnsupported {
 		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.RedactPart(answer.ManualInstructions, w.configSecrets(), false, false))
 	}
-	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
+	w.retryLater(PhaseUnsupported, w.redactOutput(answer.failureReason()))
 }
 
 // reportPlan reports what an install would change. It does so once per configuration.
@@ -184,9 +184,9 @@ func (w agentTurn) reportPlan(ctx context.Context) {
 		w.recordFailure(ctx, PhaseFailed, err)
 		return
 	}
-	answer, err := w.runChange(ctx, w.installCommand("--dry-run"))
+	answer, err := w.runChangeCommand(ctx, w.installCommand("--dry-run"))
 	if w.checkInstall(ctx, answer, err, PhaseFailed) {
-		w.markSettled(PhasePlanned, w.redact(planText(answer)))
+		w.markSettled(PhasePlanned, w.redactOutput(planText(answer)))
 	}
 }
 
@@ -245,9 +245,9 @@ func (w agentTurn) uninstallOwn(ctx context.Context) {
 	case err != nil:
 		w.recordFailure(ctx, PhaseNotRemoved, err)
 	case answer.Outcome == report.ChangeOwned:
-		w.recordRemoval("this chart has not installed anything on the node; the existing installation is kept: " + w.redact(answer.reason()))
-	case answer.reason() != "":
-		w.recordFailure(ctx, PhaseNotRemoved, errors.New(answer.reason()))
+		w.recordRemoval("this chart has not installed anything on the node; the existing installation is kept: " + w.redactOutput(answer.failureReason()))
+	case answer.failureReason() != "":
+		w.recordFailure(ctx, PhaseNotRemoved, errors.New(answer.failureReason()))
 	default:
 		w.recordRemoval("")
 	}
@@ -280,7 +280,7 @@ func (w agentTurn) handleNoSystemd(err error) {
 }
 
 func (w agentTurn) recordRemoval(why string) {
-	w.saved.reset()
+	w.saved.resetFailures()
 	w.updateStatus(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
 	w.markSettled(PhaseRemoved, why)
 }
@@ -310,7 +310,7 @@ func (w agentTurn) retryLater(p Phase, reason string) {
 
 // recordError records the last error.
 func (w agentTurn) recordError(err error) {
-	w.saved.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
+	w.saved.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redactOutput(err.Error()), maxReasonLength)}
 }
 
 // isUnsupported reports whether err means that the node has no systemd. If regcred has

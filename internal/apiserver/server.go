@@ -83,8 +83,8 @@ type Call struct {
 	MaxSize         int64 // maximum bytes of the response; 0 means 4 MiB
 }
 
-// path returns the elements of the URL path below the base address.
-func (c *Call) path() []string {
+// urlPathElements returns the elements of the URL path below the base address.
+func (c *Call) urlPathElements() []string {
 	path := []string{"api", "v1"}
 	if c.Group != "" {
 		path = []string{"apis", c.Group, "v1"}
@@ -175,7 +175,7 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 }
 
 func (s *Server) newRequest(ctx context.Context, c *Call) (*http.Request, error) {
-	segments := c.path()
+	segments := c.urlPathElements()
 	for i, segment := range segments {
 		if !isPathSegment(segment) {
 			return nil, fmt.Errorf("%q is not a valid namespace or name", segment)

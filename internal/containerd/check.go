@@ -77,7 +77,7 @@ func (c *checker) addConfigFinding(rule string, severity finding.Severity, keys 
 func (r *Runtime) Hosts() (list []string) {
 	c := r.newChecker()
 	for _, dir := range c.configPaths {
-		for _, name := range c.subdirectories(dir) {
+		for _, name := range c.hostDirectories(dir) {
 			list = append(list, hostFromDirName(name))
 		}
 	}
@@ -165,7 +165,7 @@ func (c *checker) checkMultipleDirectories() {
 }
 
 func (c *checker) hasHosts(dir string) bool {
-	return slices.ContainsFunc(c.subdirectories(dir), func(name string) bool { return c.runtime.hasHostsFile(filepath.Join(dir, name)) })
+	return slices.ContainsFunc(c.hostDirectories(dir), func(name string) bool { return c.runtime.hasHostsFile(filepath.Join(dir, name)) })
 }
 
 // checkSections reports registry tables that containerd ignores, because they belong to another
@@ -210,8 +210,8 @@ func readsPlugin(format int, plugin string, v Version) bool {
 	return false
 }
 
-// subdirectories returns the names of the directories in dir, one for each image host.
-func (c *checker) subdirectories(dir string) (names []string) {
+// hostDirectories returns the names of the directories in dir, one for each image host.
+func (c *checker) hostDirectories(dir string) (names []string) {
 	entries, err := c.runtime.fs().ReadDir(dir)
 	if err != nil {
 		return nil
@@ -227,7 +227,7 @@ func (c *checker) subdirectories(dir string) (names []string) {
 
 func (c *checker) checkDirectory(root string) {
 	c.checkMisplaced(root)
-	names := c.subdirectories(root)
+	names := c.hostDirectories(root)
 	for _, name := range names {
 		dir := filepath.Join(root, name)
 		c.checkDirectoryName(dir, name)

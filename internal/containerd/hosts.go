@@ -89,7 +89,7 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 		return nil, fmt.Errorf("%s: more than %d tables", h.path, maxHostEntries)
 	case !f.IsEmpty():
 		h.file = f
-		h.parseError = h.parse(v)
+		h.parseError = h.parseHosts(v)
 	}
 	if h.file == nil || h.parseError != nil {
 		own, err := r.readCertificates(dir)
@@ -101,8 +101,8 @@ func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	return h, nil
 }
 
-// parse decodes the file into h.hosts.
-func (h *hostsFile) parse(v Version) *hostsFileError {
+// parseHosts decodes the file into h.hosts.
+func (h *hostsFile) parseHosts(v Version) *hostsFileError {
 	var file struct {
 		Server string               `toml:"server"`
 		Hosts  map[string]hostTable `toml:"host"`
@@ -129,13 +129,13 @@ func (h *hostsFile) parse(v Version) *hostsFileError {
 	dir := filepath.Dir(h.path)
 	for _, name := range h.queryOrder(v, file.Hosts) {
 		one := host{name: name, keys: []string{"host", name}, table: file.Hosts[name]}
-		if bad := one.parse(h.file, dir, v); bad != nil {
+		if bad := one.parseTable(h.file, dir, v); bad != nil {
 			return bad
 		}
 		h.hosts = append(h.hosts, one)
 	}
 	server := host{name: file.Server, table: file.hostTable}
-	if bad := server.parse(h.file, dir, v); bad != nil {
+	if bad := server.parseTable(h.file, dir, v); bad != nil {
 		return bad
 	}
 	h.hosts = append(h.hosts, server)
@@ -180,8 +180,8 @@ func (h *host) keyLine(f *tomlfile.File, key ...string) int {
 	return 1
 }
 
-// parse decodes a table as containerd's parseHostConfig does.
-func (h *host) parse(f *tomlfile.File, dir string, v Version) *hostsFileError {
+// parseTable decodes a table as containerd's parseHostConfig does.
+func (h *host) parseTable(f *tomlfile.File, dir string, v Version) *hostsFileError {
 	h.line = f.Line(h.keys...)
 	if h.keys == nil {
 		h.line = f.Line("server")

@@ -61,21 +61,21 @@ func TestAddArgs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, t.TempDir(), "config.yaml", tt.text)
+			path := writeFile(t, t.TempDir(), "config.yaml", tt.text)
 			cfg := must.Get(config.Load(path))(t)
 			files := must.Get(AddArgs(cfg, map[int][]string{0: {"--x=1", "--y"}}))(t)
 			if got := string(files[0].Data); got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
-			if got := patched(t, path, files[0].Diff()); got != tt.want {
+			if got := applyPatch(t, path, files[0].Diff()); got != tt.want {
 				t.Errorf("patched:\n%s\nby\n%s", got, files[0].Diff())
 			}
 		})
 	}
 }
 
-// patched applies diff to the file with the program patch, and returns the file's new content.
-func patched(t *testing.T, path, diff string) string {
+// applyPatch applies diff to the file with the program patch, and returns the file's new content.
+func applyPatch(t *testing.T, path, diff string) string {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed, by which an operator applies the diff; test.sh installs it on Debian")
@@ -144,8 +144,8 @@ func asUTF16(s string) string {
 func TestAddArgsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	one := strings.ReplaceAll(v1beta1Config, "v1beta1", "v1")
-	write(t, dir, "10.yaml", one)
-	write(t, dir, "20.yaml", strings.ReplaceAll(one, "name: ", "name: x"))
+	writeFile(t, dir, "10.yaml", one)
+	writeFile(t, dir, "20.yaml", strings.ReplaceAll(one, "name: ", "name: x"))
 	cfg := must.Get(config.Load(dir))(t)
 	files := must.Get(AddArgs(cfg, map[int][]string{len(cfg.Providers) - 1: {"--x"}}))(t)
 	if files[0].Diff() != "" || files[0].IsChanged() {
@@ -168,8 +168,8 @@ func TestDiffShowsNoOtherLine(t *testing.T) {
 	if want := "--- with a blank.yaml\t\n+++ with a blank.yaml\t\n@@ -2,1 +2,1 @@\n-" + list + "+  args: [\"--x\", get-credentials]\n"; diff != want {
 		t.Errorf("got\n%s\nwant\n%s", diff, want)
 	}
-	path := write(t, t.TempDir(), f.Name, text)
-	if got := patched(t, path, diff); got != string(f.Data) {
+	path := writeFile(t, t.TempDir(), f.Name, text)
+	if got := applyPatch(t, path, diff); got != string(f.Data) {
 		t.Errorf("patched: %s", got)
 	}
 }
@@ -181,7 +181,7 @@ func TestDiffFindsItsFile(t *testing.T) {
 	}
 	dir := t.TempDir()
 	f := File{"with a blank.yaml", []byte("b\n"), []byte("a\n")}
-	path := write(t, dir, f.Name, "a\n")
+	path := writeFile(t, dir, f.Name, "a\n")
 	cmd := exec.Command("patch", "--silent", "--batch", "-p0", "-d", dir)
 	cmd.Stdin = strings.NewReader(f.Diff())
 	if out, err := cmd.CombinedOutput(); err != nil {

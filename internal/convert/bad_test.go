@@ -52,7 +52,7 @@ func TestConvertBad(t *testing.T) {
 		"half of JSON":            {`{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1beta1","providers":[{"args":["` + canary.ArgSecret + `"`, "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, t.TempDir(), "config.yaml", tt.text)
+			path := writeFile(t, t.TempDir(), "config.yaml", tt.text)
 			for _, layout := range []Layout{LayoutKeep, LayoutSingle, LayoutSplit} {
 				_, err := Convert(path, layout, Options{})
 				if err == nil {
@@ -72,7 +72,7 @@ func TestConvertBad(t *testing.T) {
 
 // TestResultValidate verifies that errors of Result.Validate have positions in the result.
 func TestResultValidate(t *testing.T) {
-	res := convert(t, strings.Replace(v1beta1Config, "720m", "-720m", 1), LayoutKeep, Options{})
+	res := convertText(t, strings.Replace(v1beta1Config, "720m", "-720m", 1), LayoutKeep, Options{})
 	check := func(target config.Target, want string) {
 		t.Helper()
 		err := res.Validate(target, "out")
@@ -89,11 +89,11 @@ func TestResultValidate(t *testing.T) {
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
 	check(config.Target{KubeletVersion: "1.25"}, "out: kubelet 1.25 does not support a configuration directory (added in 1.34); use a single file\n"+filepath.Join("out", "10-ecr.yaml")+":1:13: ")
-	if res, err = Convert(filepath.Dir(write(t, t.TempDir(), "only.yaml", v1beta1Config)), LayoutKeep, Options{}); err != nil {
+	if res, err = Convert(filepath.Dir(writeFile(t, t.TempDir(), "only.yaml", v1beta1Config)), LayoutKeep, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	check(config.Target{KubeletVersion: "1.33"}, "out: kubelet 1.33 does not support a configuration directory")
-	if err := convert(t, v1beta1Config, LayoutKeep, Options{}).Validate(config.Target{}, "out"); err != nil {
+	if err := convertText(t, v1beta1Config, LayoutKeep, Options{}).Validate(config.Target{}, "out"); err != nil {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestConvertLeavesNothing(t *testing.T) {
 	}
 	dir := filepath.Join(temp, "source")
 	must.Do(t, os.Mkdir(dir, 0o700))
-	must.Get(Convert(write(t, dir, "config.yaml", v1beta1Config), LayoutSplit, Options{}))(t)
+	must.Get(Convert(writeFile(t, dir, "config.yaml", v1beta1Config), LayoutSplit, Options{}))(t)
 	entries, err := os.ReadDir(temp)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d entries, %v, want the source alone", len(entries), err)

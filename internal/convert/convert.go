@@ -125,7 +125,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
-	c.convert(path, layout)
+	c.convertFile(path, layout)
 	if err := verifyFiles(c.res.isDir, c.res.Files, c.res.Providers); err != nil {
 		return nil, fmt.Errorf("convert %s: %w", path, err)
 	}
@@ -175,7 +175,7 @@ func hideValues(p *config.Provider) {
 	}
 }
 
-func (c *conversion) convert(path string, layout Layout) {
+func (c *conversion) convertFile(path string, layout Layout) {
 	switch {
 	case layout == LayoutSplit:
 		c.res.isDir = true

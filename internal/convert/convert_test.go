@@ -18,18 +18,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// write writes a file and returns its path.
-func write(t *testing.T, dir, name, text string) string {
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// convert converts one file.
-func convert(t *testing.T, text string, layout Layout, o Options) *Result {
+// convertText converts one file.
+func convertText(t *testing.T, text string, layout Layout, o Options) *Result {
 	t.Helper()
-	res, err := Convert(write(t, t.TempDir(), "config.yaml", text), layout, o)
+	res, err := Convert(writeFile(t, t.TempDir(), "config.yaml", text), layout, o)
 	if err != nil {
 		canary.AssertAbsent(t, "the error", err.Error())
 		t.Fatal(err)
@@ -37,8 +37,8 @@ func convert(t *testing.T, text string, layout Layout, o Options) *Result {
 	return res
 }
 
-// contents returns the concatenated contents of a result's files.
-func contents(res *Result) string {
+// joinedContents returns the concatenated contents of a result's files.
+func joinedContents(res *Result) string {
 	var b strings.Builder
 	for _, f := range res.Files {
 		if len(res.Files) > 1 {
@@ -49,8 +49,8 @@ func contents(res *Result) string {
 	return b.String()
 }
 
-// compare compares two texts. It masks planted secrets in the output.
-func compare(t *testing.T, want, got string) {
+// compareText compares two texts. It masks planted secrets in the output.
+func compareText(t *testing.T, want, got string) {
 	t.Helper()
 	mask := strings.NewReplacer(canary.Marker, "MASKED-")
 	if diff := cmp.Diff(mask.Replace(want), mask.Replace(got)); diff != "" {
@@ -96,9 +96,9 @@ const oneLine = `"kind": CredentialProviderConfig
 # é
 !!str "apiVersion": kubelet.config.k8s.io/v1beta1`
 
-// aliased sets the apiVersion of its providers with an alias. The same text also occurs earlier as
+// aliasedConfig sets the apiVersion of its providers with an alias. The same text also occurs earlier as
 // another value.
-const aliased = `kind: CredentialProviderConfig
+const aliasedConfig = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
 - {name: é, matchImages: [credentialprovider.kubelet.k8s.io/v1beta1], defaultCacheDuration: 0s, apiVersion: &v credentialprovider.kubelet.k8s.io/v1beta1}
@@ -131,13 +131,13 @@ func TestConvertEdits(t *testing.T) {
 		{"protocol", v1beta1Config, protocol.Replace(v1), toV1},
 		{"protocol in v1", v1, protocol.Replace(v1), toV1},
 		{"protocol in JSON", v1alpha1JSONConfig, protocol.Replace(v1JSON), toV1},
-		{"protocol by an alias", aliased, strings.Replace(aliased, "&v credentialprovider.kubelet.k8s.io/v1beta1", "&v credentialprovider.kubelet.k8s.io/v1", 1), toV1},
+		{"protocol by an alias", aliasedConfig, strings.Replace(aliasedConfig, "&v credentialprovider.kubelet.k8s.io/v1beta1", "&v credentialprovider.kubelet.k8s.io/v1", 1), toV1},
 		{"older protocol", v1, strings.Replace(v1, "s.io/v1alpha1\n", "s.io/v1beta1\n", 1), Options{PluginAPIVersion: plugin.V1Beta1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			res := convert(t, tt.source, LayoutKeep, tt.options)
-			compare(t, tt.want, contents(res))
+			res := convertText(t, tt.source, LayoutKeep, tt.options)
+			compareText(t, tt.want, joinedContents(res))
 			if got, want := res.Files[0].IsChanged(), tt.want != tt.source; got != want {
 				t.Errorf("Changed: got %v, want %v", got, want)
 			}
@@ -182,7 +182,7 @@ func TestConvertWritesAnew(t *testing.T) {
 			strings.Replace(want, "r.example", "kubelet.config.k8s.io/v1beta1", 1)},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { compare(t, tt.want, contents(convert(t, tt.source, LayoutKeep, Options{}))) })
+		t.Run(tt.name, func(t *testing.T) { compareText(t, tt.want, joinedContents(convertText(t, tt.source, LayoutKeep, Options{}))) })
 	}
 }
 
@@ -195,8 +195,8 @@ func TestConvertQuotes(t *testing.T) {
 		for _, field := range []string{"args", "matchImages"} {
 			quoted := must.Get(json.Marshal(word))(t)
 			file := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"a","` + field + `":[` + string(quoted) + `,"b"]}]}`
-			inYAML := contents(convert(t, file, LayoutKeep, Options{Format: YAML}))
-			again := contents(convert(t, inYAML, LayoutSplit, Options{}))
+			inYAML := joinedContents(convertText(t, file, LayoutKeep, Options{Format: YAML}))
+			again := joinedContents(convertText(t, inYAML, LayoutSplit, Options{}))
 			if again != inYAML {
 				t.Errorf("%s %q: got\n%s\nand written again\n%s", field, word, inYAML, again)
 			}

@@ -27,15 +27,15 @@ import (
 // TestMain makes the test binary run as a plugin if it is started under a plugin's name.
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	if slices.Contains(plugins(), name) {
+	if slices.Contains(pluginNames(), name) {
 		plugin.Main(plugin.ProviderFunc(pluginResponse))
 	}
 	os.Exit(m.Run())
 }
 
-// plugins returns the names under which the test binary runs as a plugin. The plugin supports the
+// pluginNames returns the names under which the test binary runs as a plugin. The plugin supports the
 // out-of-tree protocol and all versions of the kubelet's protocol.
-func plugins() []string {
+func pluginNames() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
 
@@ -69,14 +69,14 @@ func linkPlugins(t *testing.T) string {
 	if runtime.GOOS == "windows" {
 		suffix = ".exe"
 	}
-	for _, name := range plugins() {
+	for _, name := range pluginNames() {
 		must.Do(t, os.Symlink(binary, filepath.Join(dir, name+suffix)))
 	}
 	return dir
 }
 
-// images lists images for the patterns in the test configurations, and one image that matches none.
-var images = []string{
+// imagesByConfig lists images for the patterns in the test configurations, and one image that matches none.
+var imagesByConfig = []string{
 	"012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image",
 	"012345678910.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b:1.2",
 	"registry.example/team/app",
@@ -113,7 +113,7 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range files {
-				write(t, dir, file, text)
+				writeFile(t, dir, file, text)
 			}
 			want := lookUpImages(t, dir, bin)
 			for _, how := range []struct {
@@ -121,7 +121,7 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 				options Options
 			}{{LayoutKeep, Options{}}, {LayoutSingle, Options{}}, {LayoutSplit, Options{}}, {LayoutSingle, Options{Format: JSON}}, {LayoutKeep, Options{PluginAPIVersion: plugin.V1}}} {
 				t.Run(fmt.Sprint(how.layout, how.options), func(t *testing.T) {
-					got := lookUpImages(t, converted(t, dir, how.layout, how.options), bin)
+					got := lookUpImages(t, convertToDir(t, dir, how.layout, how.options), bin)
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("-source +result\n%s", diff)
 					}
@@ -131,9 +131,9 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	}
 }
 
-// converted converts a configuration, writes the result to a directory and returns the directory's
+// convertToDir converts a configuration, writes the result to a directory and returns the directory's
 // path.
-func converted(t *testing.T, path string, layout Layout, o Options) string {
+func convertToDir(t *testing.T, path string, layout Layout, o Options) string {
 	t.Helper()
 	res := must.Get(Convert(path, layout, o))(t)
 	dir := filepath.Join(t.TempDir(), "new")
@@ -155,7 +155,7 @@ func lookUpImages(t *testing.T, path, bin string) map[string][]string {
 	k := must.Get(regcred.New(cfg, regcred.Options{BinDir: bin, Environ: []string{"USER=nobody", "GORACE=atexit_sleep_ms=0"}}))(t)
 	defer k.Close()
 	got, found := map[string][]string{}, 0
-	for _, image := range images {
+	for _, image := range imagesByConfig {
 		res, err := k.Lookup(t.Context(), regcred.Request{Image: image})
 		var failure *regcred.LookupError
 		if err != nil && !errors.As(err, &failure) {
@@ -184,12 +184,12 @@ func lookUpImages(t *testing.T, path, bin string) map[string][]string {
 // order of the configuration then decides.
 func TestConvertedOrder(t *testing.T) {
 	dir, bin := t.TempDir(), linkPlugins(t)
-	write(t, dir, "1.yaml", `kind: CredentialProviderConfig
+	writeFile(t, dir, "1.yaml", `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
 - {name: second, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}
 `)
-	write(t, dir, "2.yaml", `kind: RegistryCredentialConfig
+	writeFile(t, dir, "2.yaml", `kind: RegistryCredentialConfig
 apiVersion: v1alpha1
 providers:
 - {name: whole-registry, imageMatchers: [registry.example]}
@@ -198,7 +198,7 @@ providers:
 		name, _, _ := strings.Cut(lookUpImages(t, path, bin)["registry.example/team/app"][1], " ")
 		return name
 	}
-	if got := first(dir) + ", " + first(converted(t, dir, LayoutKeep, Options{})); got != "whole-registry, second" {
+	if got := first(dir) + ", " + first(convertToDir(t, dir, LayoutKeep, Options{})); got != "whole-registry, second" {
 		t.Errorf("first before and after: %s", got)
 	}
 }

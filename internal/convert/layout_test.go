@@ -89,23 +89,23 @@ providers:
 `
 
 func TestConvertPredecessor(t *testing.T) {
-	res := convert(t, outOfTreeConfig, LayoutKeep, Options{})
-	compare(t, outOfTreeConverted, contents(res))
+	res := convertText(t, outOfTreeConfig, LayoutKeep, Options{})
+	compareText(t, outOfTreeConverted, joinedContents(res))
 	want := []string{res.Source.Files()[0].Name}
 	if diff := cmp.Diff(want, res.LostComments); diff != "" {
 		t.Errorf("lost: -want +got\n%s", diff)
 	}
-	if got := versions(res.Providers); got != "v1 v1" {
+	if got := apiVersions(res.Providers); got != "v1 v1" {
 		t.Errorf("versions: %s", got)
 	}
-	res = convert(t, outOfTreeConfig, LayoutKeep, Options{PluginAPIVersion: plugin.V1Beta1})
-	if got := versions(res.Providers); got != "v1beta1 v1beta1" {
+	res = convertText(t, outOfTreeConfig, LayoutKeep, Options{PluginAPIVersion: plugin.V1Beta1})
+	if got := apiVersions(res.Providers); got != "v1beta1 v1beta1" {
 		t.Errorf("versions with an older protocol: %s", got)
 	}
 }
 
-// versions returns the providers' API versions without the group.
-func versions(providers []config.Provider) string {
+// apiVersions returns the providers' API versions without the group.
+func apiVersions(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
 		list = append(list, strings.TrimPrefix(p.APIVersion, protocol.Group+"/"))
@@ -118,9 +118,9 @@ func TestConvertIsIdempotent(t *testing.T) {
 	for name, text := range map[string]string{"v1beta1": v1beta1Config, "JSON": v1alpha1JSONConfig, "predecessor": outOfTreeConfig, "no line at the end": oneLine} {
 		for _, format := range []Format{"", YAML, JSON} {
 			t.Run(name+"/"+string(format), func(t *testing.T) {
-				once := contents(convert(t, text, LayoutSingle, Options{Format: format}))
-				again := convert(t, once, LayoutSingle, Options{Format: format})
-				compare(t, once, contents(again))
+				once := joinedContents(convertText(t, text, LayoutSingle, Options{Format: format}))
+				again := convertText(t, once, LayoutSingle, Options{Format: format})
+				compareText(t, once, joinedContents(again))
 				if again.Files[0].IsChanged() || len(again.LostComments) > 0 {
 					t.Errorf("changed: %v, lost: %v", again.Files[0].IsChanged(), again.LostComments)
 				}
@@ -134,11 +134,11 @@ func TestConvertIsIdempotent(t *testing.T) {
 func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "10-beta.yaml", v1beta1Config)
-	write(t, dir, "20-former.yml", outOfTreeConfig)
-	write(t, dir, "README", "not a configuration")
+	writeFile(t, dir, "10-beta.yaml", v1beta1Config)
+	writeFile(t, dir, "20-former.yml", outOfTreeConfig)
+	writeFile(t, dir, "README", "not a configuration")
 	// This provider's name is not a valid file name on Windows.
-	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(v1alpha1JSONConfig))
+	writeFile(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(v1alpha1JSONConfig))
 	return dir
 }
 
@@ -146,7 +146,7 @@ func TestConvertSingle(t *testing.T) {
 	dir := writeMixedVersions(t)
 	res := must.Get(Convert(dir, LayoutSingle, Options{}))(t)
 	const top = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n  - name: ecr\n    matchImages:\n"
-	if got := contents(res); !strings.HasPrefix(got, top) {
+	if got := joinedContents(res); !strings.HasPrefix(got, top) {
 		t.Errorf("it does not begin with\n%s", top)
 	}
 	if names := providerNames(res.Providers); names != "ecr second ecr-creds two last:*?" {
@@ -168,7 +168,7 @@ func providerNames(providers []config.Provider) string {
 	return strings.Join(list, " ")
 }
 
-func lines(places []config.Position) []int {
+func lineNumbers(places []config.Position) []int {
 	var list []int
 	for _, p := range places {
 		list = append(list, p.Line)
@@ -225,8 +225,8 @@ func TestConvertSecondDocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Seven lines precede the tail, and the last of them is empty.
-			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, LayoutKeep, Options{})
-			if diff := cmp.Diff(tt.want, lines(res.SecondDocuments)); diff != "" {
+			res := convertText(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, LayoutKeep, Options{})
+			if diff := cmp.Diff(tt.want, lineNumbers(res.SecondDocuments)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -256,12 +256,12 @@ providers:%s
 		t.Run(name, func(t *testing.T) {
 			file := fmt.Sprintf(text, tt.on, tt.after)
 			for _, layout := range []Layout{LayoutKeep, LayoutSplit} {
-				res := convert(t, file, layout, Options{Format: JSON})
+				res := convertText(t, file, layout, Options{Format: JSON})
 				if got := len(res.LostComments) == 1; got != tt.want {
 					t.Errorf("layout %v: lost %v, want %v", layout, res.LostComments, tt.want)
 				}
 			}
-			if res := convert(t, file, LayoutKeep, Options{}); len(res.LostComments) > 0 {
+			if res := convertText(t, file, LayoutKeep, Options{}); len(res.LostComments) > 0 {
 				t.Errorf("an edit: lost %v", res.LostComments)
 			}
 		})

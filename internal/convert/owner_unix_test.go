@@ -44,7 +44,7 @@ func (unownedFile) Sys() any { return nil }
 // TestWriteWithoutOwner verifies that group and others get no permissions if the file's owner
 // cannot be kept.
 func TestWriteWithoutOwner(t *testing.T) {
-	name := write(t, t.TempDir(), "a.yaml", "old")
+	name := writeFile(t, t.TempDir(), "a.yaml", "old")
 	must.Do(t, os.Chmod(name, 0o644))
 	info := must.Get(os.Stat(name))(t)
 	name += ".new"

@@ -59,7 +59,7 @@ func newReplacements(t *testing.T, dir string, names ...string) []File {
 	t.Helper()
 	var files []File
 	for _, name := range names {
-		path := write(t, dir, name, "old "+name)
+		path := writeFile(t, dir, name, "old "+name)
 		files = append(files, File{Name: path, Data: []byte("new " + name), Source: []byte("old " + name)})
 	}
 	return files
@@ -88,7 +88,7 @@ func TestReplace(t *testing.T) {
 // kubelet does not read backups.
 func TestReplaceKeepsBackups(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml.bak", "first")
+	writeFile(t, dir, "a.yaml.bak", "first")
 	must.Do(t, os.Mkdir(filepath.Join(dir, "a.yaml.bak.1"), 0o700))
 	must.Get(Replace(newReplacements(t, dir, "a.yaml")))(t)
 	compareDirs(t, map[string]string{
@@ -107,11 +107,11 @@ func TestReplaceAllOrNothing(t *testing.T) {
 		spoil      func(t *testing.T, files []File)
 	}{
 		{"changed meanwhile", "has changed since it was read", func(t *testing.T, files []File) {
-			write(t, filepath.Dir(files[1].Name), filepath.Base(files[1].Name), "another text")
+			writeFile(t, filepath.Dir(files[1].Name), filepath.Base(files[1].Name), "another text")
 		}},
-		{"gone", "no such file", func(t *testing.T, files []File) { remove(t, files[1].Name) }},
+		{"gone", "no such file", func(t *testing.T, files []File) { removeFile(t, files[1].Name) }},
 		{"a directory now", "directory", func(t *testing.T, files []File) {
-			remove(t, files[1].Name)
+			removeFile(t, files[1].Name)
 			must.Do(t, os.Mkdir(files[1].Name, 0o700))
 		}},
 		{"a symbolic link", "is a symbolic link", func(t *testing.T, files []File) {
@@ -141,7 +141,7 @@ func TestReplaceAllOrNothing(t *testing.T) {
 	}
 }
 
-func remove(t *testing.T, name string) {
+func removeFile(t *testing.T, name string) {
 	t.Helper()
 	must.Do(t, os.Remove(name))
 }
@@ -168,7 +168,7 @@ func TestReplaceRestores(t *testing.T) {
 		t.Fatal(err)
 	}
 	must.Do(t, replaceFiles(replacing))
-	remove(t, replacing[0].Backup)
+	removeFile(t, replacing[0].Backup)
 	if err := restoreFiles(replacing); err == nil || !strings.Contains(err.Error(), "its previous content is in "+replacing[0].Backup) {
 		t.Errorf("got %v", err)
 	}
@@ -184,7 +184,7 @@ func TestCreateFile(t *testing.T) {
 			t.Errorf("%s: got %v", taken, err)
 		}
 	}
-	remove(t, filepath.Join(dir, "link.yaml"))
+	removeFile(t, filepath.Join(dir, "link.yaml"))
 	compareDirs(t, map[string]string{"new.yaml": formatMode("-rw-------", "text")}, listDir(t, dir))
 }
 
@@ -203,7 +203,7 @@ func TestCreateDir(t *testing.T) {
 	// A directory may contain files that are not configurations.
 	other := filepath.Join(top, "other")
 	must.Do(t, os.Mkdir(other, 0o700))
-	write(t, other, "README", "")
+	writeFile(t, other, "README", "")
 	if err := CreateDir(other, append(files, File{Name: "README"})); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: got %v", err)
 	}

@@ -32,7 +32,7 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 	if reason == "" {
 		reason = c.mismatchReason()
 	}
-	m := Mismatch{Reason: reason, Similarity: c.similarity()}
+	m := Mismatch{Reason: reason, Similarity: c.similarityRank()}
 	if instead, err := location.ParsePattern(c.suggestedPattern().String()); err == nil && c.isLikelyIntended() && instead.Match(image) {
 		m.Suggestion = instead.String()
 	}

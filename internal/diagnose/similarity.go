@@ -61,7 +61,7 @@ func sameLabel(want, got string) bool {
 	return location.MatchLabel(want, got) || strings.EqualFold(want, got)
 }
 
-func (c *patternComparison) similarity() int {
+func (c *patternComparison) similarityRank() int {
 	score := min(len(c.patternLabels), len(c.imageLabels)) - max(len(c.patternLabels), len(c.imageLabels))
 	for i, want := range c.patternLabels {
 		switch {
@@ -160,7 +160,7 @@ func relationBetween(pattern, image []string) domainRelation {
 	p, i := ownerDomain(pattern), ownerDomain(image)
 	switch {
 	case isIPv4Labels(image):
-		return addressRelation(pattern, image)
+		return compareIPv4Addresses(pattern, image)
 	case slices.EqualFunc(p, i, strings.EqualFold):
 		return relationSameDomain
 	case haveSameOwner(p, i), containsOwner(pattern, i):
@@ -175,9 +175,9 @@ func isIPv4Labels(host []string) bool {
 	return len(host) == 4 && strings.Trim(strings.Join(host, ""), "0123456789") == ""
 }
 
-// addressRelation compares IPv4 addresses by their first two numbers, which stand for the
+// compareIPv4Addresses compares IPv4 addresses by their first two numbers, which stand for the
 // network.
-func addressRelation(pattern, image []string) domainRelation {
+func compareIPv4Addresses(pattern, image []string) domainRelation {
 	switch {
 	case len(pattern) != len(image) || !location.MatchLabel(pattern[0], image[0]):
 		return relationUnrelated

@@ -120,7 +120,7 @@ func (p *Provider) callProviders(ctx context.Context, req *plugin.Request) (*ent
 	defer k.Close()
 	res, err := k.Lookup(ctx, regcred.Request{Image: req.Image, Token: req.ServiceAccountToken, Annotations: req.ServiceAccountAnnotations})
 	if res != nil {
-		r.add(res, recorders)
+		r.addResult(res, recorders)
 	}
 	return r, err
 }

@@ -53,12 +53,12 @@ func newScriptedProvider(list []scriptedProvider, more ...string) *Provider {
 	}
 	p.Plugin = func(c *config.Provider) plugin.Provider {
 		i := slices.IndexFunc(p.Config.Providers, func(own config.Provider) bool { return own.Name == c.Name })
-		return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return list[i].answer(c.Name) })
+		return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return list[i].newResponse(c.Name) })
 	}
 	return p
 }
 
-func (s scriptedProvider) answer(name string) (*plugin.Response, error) {
+func (s scriptedProvider) newResponse(name string) (*plugin.Response, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -72,7 +72,7 @@ func (s scriptedProvider) answer(name string) (*plugin.Response, error) {
 	return resp, nil
 }
 
-func request(image string) *plugin.Request {
+func newRequest(image string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: image}
 }
 
@@ -113,7 +113,7 @@ func TestScopeAndDuration(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newScriptedProvider(tt.list, tt.more...)
-			resp := must.Get(p.GetCredentials(t.Context(), request(image)))(t)
+			resp := must.Get(p.GetCredentials(t.Context(), newRequest(image)))(t)
 			if got := fmt.Sprint(resp.CacheKeyType, " ", *resp.CacheDuration); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
@@ -158,7 +158,7 @@ func TestKeys(t *testing.T) {
 			p := newScriptedProvider(list)
 			left := 0
 			p.Observe = func(o Outcome) { left = o.Dropped }
-			resp := must.Get(p.GetCredentials(t.Context(), request(tt.image)))(t)
+			resp := must.Get(p.GetCredentials(t.Context(), newRequest(tt.image)))(t)
 			var got []string
 			for _, key := range slices.Backward(slices.SortedFunc(maps.Keys(resp.Auth), byNormalised)) {
 				got = append(got, key+"="+resp.Auth[key].Username)
@@ -181,7 +181,7 @@ func TestFailures(t *testing.T) {
 	var seen Outcome
 	p := newScriptedProvider([]scriptedProvider{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
 	p.Observe = func(o Outcome) { seen = o }
-	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
+	_, err := p.GetCredentials(t.Context(), newRequest("r.example/app"))
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "no route") {
 		t.Errorf("got %v", err)
 	}
@@ -190,7 +190,7 @@ func TestFailures(t *testing.T) {
 	if got := runResults(b); b.Err == "" || !slices.Equal(got, want) {
 		t.Errorf("counted %q, %q", b.Err, got)
 	}
-	if _, err := p.GetCredentials(t.Context(), request("R.example/Team")); err == nil {
+	if _, err := p.GetCredentials(t.Context(), newRequest("R.example/Team")); err == nil {
 		t.Error("no image: no error")
 	}
 }
@@ -214,7 +214,7 @@ func TestWithoutCacheType(t *testing.T) {
 			return &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: auth}, nil
 		})
 	}
-	req := request("r.example/app")
+	req := newRequest("r.example/app")
 	req.ServiceAccountToken = plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud":["aud"]}`)) + ".c2ln")
 	resp, err := p.GetCredentials(t.Context(), req)
 	if err != nil || !resp.Auth["r.example"].Password.Equal(req.ServiceAccountToken) {
@@ -230,7 +230,7 @@ func TestEventsHideSecrets(t *testing.T) {
 	p := newScriptedProvider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
 	p.Observe = func(o Outcome) { seen = o }
-	must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
+	must.Get(p.GetCredentials(t.Context(), newRequest("r.example/app")))(t)
 	if text := fmt.Sprintf("%+v %+v", seen, seen.CounterBatch()); strings.Contains(text, canary.PasswordSecret) {
 		t.Error("it does")
 	}
@@ -262,7 +262,7 @@ func TestEntryForRequest(t *testing.T) {
 // not cache, so that a new provider is used at once.
 func TestNoProvider(t *testing.T) {
 	p := newScriptedProvider(nil, "r.example")
-	resp := must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
+	resp := must.Get(p.GetCredentials(t.Context(), newRequest("r.example/app")))(t)
 	if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheImage || resp.CacheDuration == nil || *resp.CacheDuration != 0 {
 		t.Errorf("got %+v", resp)
 	}

@@ -28,7 +28,7 @@ type entryResponses struct {
 	failed      bool
 }
 
-func (r *entryResponses) add(res *regcred.Result, recorders map[string]*responseRecorder) {
+func (r *entryResponses) addResult(res *regcred.Result, recorders map[string]*responseRecorder) {
 	r.credentials, r.attempts = res.Credentials, res.Attempts
 	r.responses = make([]*plugin.Response, len(r.providers))
 	for _, a := range res.Attempts {

@@ -48,7 +48,7 @@ func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 		BinDir:  dir,
 		Timeout: timeout,
 	}
-	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
+	_, err := p.GetCredentials(t.Context(), newRequest("r.example/app"))
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf(`plugin "slow": timeout: no response within %v`, timeout)) {
 		t.Errorf("got %v", err)
 	}

@@ -245,7 +245,7 @@ func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig
 // setMember sets the member for a host in the object called field, and removes the host's other
 // members from it.
 func (d *configDocument) setMember(field, key, text string) error {
-	m, set := d.field(field)
+	m, set := d.findMember(field)
 	if !set {
 		s := d.memberStyle()
 		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(field, []string{quoteJSON(key) + s.colon + text}))

@@ -19,7 +19,7 @@ import (
 func TestChangeBeforeRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	replace := func() {
-		write(t, path+"-foreign", "foreign", 0o600)
+		writeTestFile(t, path+"-foreign", "foreign", 0o600)
 		must.Do(t, os.Rename(path+"-foreign", path))
 	}
 	for name, tt := range map[string]struct {
@@ -28,7 +28,7 @@ func TestChangeBeforeRename(t *testing.T) {
 		want    string
 	}{
 		"replaced":         {"old", replace, "foreign"},
-		"written in place": {"old", func() { write(t, path, "foreign", 0o600) }, "foreign"},
+		"written in place": {"old", func() { writeTestFile(t, path, "foreign", 0o600) }, "foreign"},
 		"created":          {"", replace, "foreign"},
 		"removed":          {"old", func() { must.Do(t, os.Remove(path)) }, ""},
 		"now a symlink": {"old", func() {
@@ -41,7 +41,7 @@ func TestChangeBeforeRename(t *testing.T) {
 			}
 			os.Remove(path)
 			if tt.old != "" {
-				write(t, path, tt.old, 0o600)
+				writeTestFile(t, path, tt.old, 0o600)
 			}
 			f := must.Get(readFile(path))(t)
 			node := f.checkedFS()

@@ -236,9 +236,9 @@ func (d *configDocument) entries() HelperEntries {
 	return e
 }
 
-// field returns the file's member with the given name, ignoring case. The file has already been
+// findMember returns the file's member with the given name, ignoring case. The file has already been
 // checked.
-func (d *configDocument) field(name string) (m jsonMember, set bool) {
+func (d *configDocument) findMember(name string) (m jsonMember, set bool) {
 	list, _ := d.parseMembers()
 	i := slices.IndexFunc(list, func(m jsonMember) bool { return isFieldNamed(m, name) })
 	if i < 0 {
@@ -283,7 +283,7 @@ func (e *ConflictError) Error() string {
 // checkCredsStoreConflict returns an error if the file has a credsStore, or credentials that docker
 // would ignore if there were one.
 func (d *configDocument) checkCredsStoreConflict() error {
-	if _, set := d.field(credsStoreField); set {
+	if _, set := d.findMember(credsStoreField); set {
 		return &CredsStoreError{Store: d.credsStore}
 	}
 	file, err := dockerconfig.ParseFile(d.jsonObject)
@@ -343,7 +343,7 @@ func (d *configDocument) removeHelpers(drop func(jsonMember) bool) error {
 }
 
 func (d *configDocument) setHelpers(o jsonObject) {
-	if m, set := d.field(credHelpersField); set {
+	if m, set := d.findMember(credHelpersField); set {
 		d.jsonObject = d.jsonObject.setMemberValue(m, o)
 	}
 }

@@ -213,7 +213,7 @@ func TestRefused(t *testing.T) {
 		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
 		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {
-		for _, err := range []error{second(PutEntries([]byte(data), desiredEntries)), second(RemoveEntries([]byte(data))), second(ReadEntries([]byte(data)))} {
+		for _, err := range []error{errorOnly(PutEntries([]byte(data), desiredEntries)), errorOnly(RemoveEntries([]byte(data))), errorOnly(ReadEntries([]byte(data)))} {
 			if err == nil || err.Error() != want {
 				t.Errorf("%.40q: got %v, want %s", data, err, want)
 			}
@@ -221,7 +221,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOnly[T any](_ T, err error) error { return err }
 
 func FuzzPut(f *testing.F) {
 	for _, tt := range editCases {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 func putDesired(data []byte) ([]byte, error) { return PutEntries(data, desiredEntries) }
 
-func write(t *testing.T, path, text string, mode fs.FileMode) {
+func writeTestFile(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	if err := os.Chmod(path, mode); err != nil { // independent of the umask
@@ -51,7 +51,7 @@ func write(t *testing.T, path, text string, mode fs.FileMode) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func readTestFile(t *testing.T, path string) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
@@ -76,29 +76,29 @@ func TestApply(t *testing.T) {
 		for _, mode := range []fs.FileMode{0o600, 0o644, 0o400, 0o660} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "config.json")
-			write(t, path, tt.old, mode)
+			writeTestFile(t, path, tt.old, mode)
 			link := filepath.Join(t.TempDir(), "link.json")
 			must.Do(t, os.Symlink(path, link))
 			if os.Geteuid() == 0 {
 				must.Do(t, os.Chown(path, 12345, 54321))
 			}
-			before := stat(t, path)
+			before := statFile(t, path)
 			if c, err := ApplyChange(t.Context(), link, putDesired); err != nil || !c.IsChanged() || c.Path != link {
 				t.Fatalf("%s: %v (%v)", name, c, err)
 			}
-			if got := read(t, path); got != tt.new {
+			if got := readTestFile(t, path); got != tt.new {
 				t.Errorf("%s: got %q", name, got)
 			}
 			if c, err := ApplyChange(t.Context(), path, putDesired); err != nil || c.IsChanged() {
 				t.Errorf("%s, again: %v (%v)", name, c, err)
 			}
-			if _, err := ApplyChange(t.Context(), link, RemoveEntries); err != nil || read(t, path) != tt.old {
-				t.Errorf("%s: got %q (%v)", name, read(t, path), err)
+			if _, err := ApplyChange(t.Context(), link, RemoveEntries); err != nil || readTestFile(t, path) != tt.old {
+				t.Errorf("%s: got %q (%v)", name, readTestFile(t, path), err)
 			}
 			if to, err := os.Readlink(link); err != nil || to != path {
 				t.Errorf("%s: the link leads to %q (%v)", name, to, err)
 			}
-			after := stat(t, path)
+			after := statFile(t, path)
 			if before.Mode != after.Mode || before.Uid != after.Uid || before.Gid != after.Gid {
 				t.Errorf("%s: %o of %d:%d became %o of %d:%d", name, before.Mode, before.Uid, before.Gid, after.Mode, after.Uid, after.Gid)
 			}
@@ -107,7 +107,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func stat(t *testing.T, path string) *syscall.Stat_t {
+func statFile(t *testing.T, path string) *syscall.Stat_t {
 	t.Helper()
 	info := must.Get(os.Stat(path))(t)
 	return info.Sys().(*syscall.Stat_t)
@@ -120,11 +120,11 @@ func TestApplyCreates(t *testing.T) {
 	path := filepath.Join(dir, "config.json")
 	must.Get(ApplyChange(t.Context(), path, putDesired))(t)
 	for name, want := range map[string]uint32{dir: 0o700, path: 0o600} {
-		if got := stat(t, name).Mode & 0o777; uint32(got) != want {
+		if got := statFile(t, name).Mode & 0o777; uint32(got) != want {
 			t.Errorf("%s: mode %o, want %o", name, got, want)
 		}
 	}
-	write(t, filepath.Join(dir, ".config.json-12345678.regcred-new"), "{", 0o600) // a leftover
+	writeTestFile(t, filepath.Join(dir, ".config.json-12345678.regcred-new"), "{", 0o600) // a leftover
 	if c, err := ApplyChange(t.Context(), path, RemoveEntries); err != nil || c.New != nil {
 		t.Errorf("got %q (%v)", c.New, err)
 	}
@@ -134,9 +134,9 @@ func TestApplyCreates(t *testing.T) {
 func TestApplyRefuses(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	write(t, in("writable.json"), "{}", 0o602)
-	write(t, in("garbage.json"), "{\"auths\": \"open-sesame", 0o600)
-	write(t, in("large.json"), strings.Repeat(" ", 1<<20)+"{}", 0o600)
+	writeTestFile(t, in("writable.json"), "{}", 0o602)
+	writeTestFile(t, in("garbage.json"), "{\"auths\": \"open-sesame", 0o600)
+	writeTestFile(t, in("large.json"), strings.Repeat(" ", 1<<20)+"{}", 0o600)
 	for from, to := range map[string]string{"dangling.json": "nothing", "loop.json": "loop.json"} {
 		must.Do(t, os.Symlink(to, in(from)))
 	}
@@ -153,7 +153,7 @@ func TestApplyRefuses(t *testing.T) {
 	} {
 		before := ""
 		if info, err := os.Stat(in(name)); err == nil && info.Mode().IsRegular() {
-			before = read(t, in(name))
+			before = readTestFile(t, in(name))
 		}
 		_, err := ApplyChange(t.Context(), in(name), putDesired)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.SplitN(name, "/", 2)[0]) {
@@ -162,7 +162,7 @@ func TestApplyRefuses(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: the error has what is in it", name)
 		}
-		if before != "" && read(t, in(name)) != before {
+		if before != "" && readTestFile(t, in(name)) != before {
 			t.Errorf("%s has changed", name)
 		}
 	}
@@ -177,12 +177,12 @@ func TestApplyReadOnly(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "config.json")
-	write(t, path, "{}", 0o444)
+	writeTestFile(t, path, "{}", 0o444)
 	must.Do(t, os.Chmod(dir, 0o555))
 	if os.Geteuid() != 0 {
 		_, err := ApplyChange(t.Context(), path, putDesired)
-		if !errors.Is(err, fs.ErrPermission) || read(t, path) != "{}" {
-			t.Errorf("got %v and %q", err, read(t, path))
+		if !errors.Is(err, fs.ErrPermission) || readTestFile(t, path) != "{}" {
+			t.Errorf("got %v and %q", err, readTestFile(t, path))
 		}
 		return
 	}
@@ -198,7 +198,7 @@ func TestApplyReadOnly(t *testing.T) {
 	if !strings.Contains(string(out), "write a temporary file next to "+path+": ") || !strings.Contains(string(out), "permission denied") {
 		t.Errorf("got %q", out)
 	}
-	if got := read(t, path); got != "{}" {
+	if got := readTestFile(t, path); got != "{}" {
 		t.Errorf("the file became %q", got)
 	}
 }
@@ -209,7 +209,7 @@ func TestApplyKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
 	old := editCases["docker's"].old
-	write(t, path, old, 0o600)
+	writeTestFile(t, path, old, 0o600)
 	for range 25 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), changerPathVar+"="+path)
@@ -219,7 +219,7 @@ func TestApplyKilled(t *testing.T) {
 		must.Do(t, cmd.Start())
 		stdout.Read(make([]byte, 1)) // it has started; it is killed at a random moment
 		for range 200 {
-			if got := read(t, path); got != old && got != editCases["docker's"].new {
+			if got := readTestFile(t, path); got != old && got != editCases["docker's"].new {
 				t.Fatalf("the file is %q", got)
 			}
 		}
@@ -236,7 +236,7 @@ func TestApplyKilled(t *testing.T) {
 	for _, edit := range []func([]byte) ([]byte, error){putDesired, RemoveEntries} {
 		must.Get(ApplyChange(t.Context(), path, edit))(t)
 	}
-	if got := read(t, path); got != old {
+	if got := readTestFile(t, path); got != old {
 		t.Errorf("got %q", got)
 	}
 	must.Get(ApplyChange(t.Context(), path, putDesired))(t)
@@ -246,7 +246,7 @@ func TestApplyKilled(t *testing.T) {
 // TestConcurrentApply verifies that concurrent calls of ApplyChange lose no change.
 func TestConcurrentApply(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
-	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
+	writeTestFile(t, path, "{\n\t\"auths\": {}\n}", 0o600)
 	const workers = 8
 	var all sync.WaitGroup
 	for i := range workers {
@@ -260,8 +260,8 @@ func TestConcurrentApply(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := strings.Count(read(t, path), "\"n"); got != workers {
-		t.Errorf("%d of %d changes are there:\n%s", got, workers, read(t, path))
+	if got := strings.Count(readTestFile(t, path), "\"n"); got != workers {
+		t.Errorf("%d of %d changes are there:\n%s", got, workers, readTestFile(t, path))
 	}
 }
 
@@ -269,22 +269,22 @@ func TestConcurrentApply(t *testing.T) {
 // takes no lock.
 func TestApplyDuringForeignWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
-	write(t, path, "{}", 0o600)
+	writeTestFile(t, path, "{}", 0o600)
 	changes := 0
 	edit := func(data []byte) ([]byte, error) {
 		if changes++; changes <= 3 {
-			write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
+			writeTestFile(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
 		}
 		return putDesired(data)
 	}
 	must.Get(ApplyChange(t.Context(), path, edit))(t)
-	if got := read(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
+	if got := readTestFile(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
 		t.Errorf("got %s", got)
 	}
-	write(t, path, "{}", 0o600)
+	writeTestFile(t, path, "{}", 0o600)
 	_, err := ApplyChange(t.Context(), path, func(data []byte) ([]byte, error) {
 		changes++
-		write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
+		writeTestFile(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
 		return putDesired(data)
 	})
 	if !errors.Is(err, errConcurrentChange) {

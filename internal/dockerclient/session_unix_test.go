@@ -37,7 +37,7 @@ func testEnv(t *testing.T, dir string, more map[string]string) Env {
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	write(t, path, text, 0o600)
+	writeTestFile(t, path, text, 0o600)
 }
 
 // TestSessionMerges verifies that podman's files are merged, and that the first file with an entry
@@ -78,11 +78,11 @@ func TestSessionMerges(t *testing.T) {
 	}
 }
 `
-	if diff := cmp.Diff(want, read(t, s.authFile())); diff != "" {
+	if diff := cmp.Diff(want, readTestFile(t, s.authFile())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	want = `{"credHelpers": {"ours.example": "regcred","https://index.docker.io/v1/": "regcred","d.example": "three"}`
-	if got := read(t, filepath.Join(s.dir, "docker/config.json")); !strings.Contains(strings.ReplaceAll(got, `"auths": {"https://a.example/v2/": {"auth": "Mzoz"}, "https://index.docker.io/v1/": {"auth": "Mzoz"}}, `, ""), want) {
+	if got := readTestFile(t, filepath.Join(s.dir, "docker/config.json")); !strings.Contains(strings.ReplaceAll(got, `"auths": {"https://a.example/v2/": {"auth": "Mzoz"}, "https://index.docker.io/v1/": {"auth": "Mzoz"}}, `, ""), want) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestSessionAuthFileAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := read(t, s.authFile()); !strings.Contains(got, "mine.example") || strings.Contains(got, "docker.example") {
+	if got := readTestFile(t, s.authFile()); !strings.Contains(got, "mine.example") || strings.Contains(got, "docker.example") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -134,7 +134,7 @@ func TestSessionLogins(t *testing.T) {
 			if len(s.Differing) != 1 || s.Differing[0].Repository != "two.example/d" {
 				t.Errorf("differ: %v", s.Differing)
 			}
-			docker := parsed(t, filepath.Join(s.dockerDir(), "config.json"))
+			docker := parseConfig(t, filepath.Join(s.dockerDir(), "config.json"))
 			for host, want := range map[string]string{"registry.example": "a", "docker.io": "hub", "two.example": "c"} {
 				if helper, _ := docker.Helper(host); helper != "" {
 					t.Errorf("%s: helper %q", host, helper)
@@ -143,7 +143,7 @@ func TestSessionLogins(t *testing.T) {
 					t.Errorf("%s: got %v, want %s", host, found, want)
 				}
 			}
-			podman := parsed(t, s.authFile())
+			podman := parseConfig(t, s.authFile())
 			for image, want := range map[string]string{"registry.example/a": "a", "registry.example/a/b": "a", "docker.io/library/nginx": "hub", "two.example/c": "c", "two.example/d": "d"} {
 				if helper, _ := podman.Helper(strings.Split(image, "/")[0]); helper != "" {
 					t.Errorf("%s: podman's helper %q", image, helper)
@@ -162,11 +162,11 @@ func TestSessionLogins(t *testing.T) {
 	}
 }
 
-func parsed(t *testing.T, path string) *dockerconfig.File {
+func parseConfig(t *testing.T, path string) *dockerconfig.File {
 	t.Helper()
-	f, err := dockerconfig.ParseFile([]byte(read(t, path)))
+	f, err := dockerconfig.ParseFile([]byte(readTestFile(t, path)))
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", path, err, read(t, path))
+		t.Fatalf("%s: %v\n%s", path, err, readTestFile(t, path))
 	}
 	return f
 }

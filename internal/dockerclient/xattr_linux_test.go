@@ -18,7 +18,7 @@ import (
 // file with hard links is not replaced.
 func TestApplyKeepsAttributes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
-	write(t, path, "{}", 0o600)
+	writeTestFile(t, path, "{}", 0o600)
 	if err := syscall.Setxattr(path, "user.origin", []byte("x"), 0); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	} else if err != nil {
@@ -29,9 +29,9 @@ func TestApplyKeepsAttributes(t *testing.T) {
 	if n, err := syscall.Getxattr(path, "user.origin", buf); err != nil || string(buf[:n]) != "x" {
 		t.Errorf("user.origin after the change: %q, %v", buf[:max(n, 0)], err)
 	}
-	before := read(t, path)
+	before := readTestFile(t, path)
 	must.Do(t, os.Link(path, path+".other"))
-	if _, err := ApplyChange(t.Context(), path, RemoveEntries); err == nil || !strings.Contains(err.Error(), "has 2 names (hard links)") || read(t, path) != before {
+	if _, err := ApplyChange(t.Context(), path, RemoveEntries); err == nil || !strings.Contains(err.Error(), "has 2 names (hard links)") || readTestFile(t, path) != before {
 		t.Errorf("with a hard link: got %v", err)
 	}
 }

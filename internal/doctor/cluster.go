@@ -40,13 +40,13 @@ func (c *Cluster) fetchIdentity(ctx context.Context) error {
 func checkAPIServer(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if c.Skipped != "" {
-		r.add(finding.SeveritySkipped, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because %s", c.Skipped)
+		r.addResult(finding.SeveritySkipped, "use the kubelet's own --kubeconfig, for example /etc/kubernetes/kubelet.conf", "not checked, because %s", c.Skipped)
 	} else if err := c.fetchIdentity(ctx); c.Err != nil {
 		r.addErrors(err, "")
 	} else if err != nil {
 		r.addErrors(err, KubeFix(err, c.configPath))
 	} else {
-		r.add(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.ConfigSource)
+		r.addResult(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.ConfigSource)
 	}
 }
 
@@ -55,7 +55,7 @@ func checkIdentity(_ context.Context, w *Input, r *checkResults) {
 	if w.Cluster.isNode() {
 		what = ", a node"
 	}
-	r.add(finding.SeverityOK, "", "%s%s", w.Cluster.user.Username, what)
+	r.addResult(finding.SeverityOK, "", "%s%s", w.Cluster.user.Username, what)
 }
 
 // isNode reports whether the client has the identity of a kubelet.
@@ -71,11 +71,11 @@ func checkClock(_ context.Context, w *Input, r *checkResults) {
 	}
 	switch {
 	case !clock.measured:
-		r.add(finding.SeveritySkipped, "", "the API server's responses have no Date header")
+		r.addResult(finding.SeveritySkipped, "", "the API server's responses have no Date header")
 	case skew.Abs() > maxClockSkew:
-		r.add(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.FormatDuration(skew.Abs()), side)
+		r.addResult(finding.SeverityWarning, "synchronize the clocks (NTP)", "the API server's clock is %s %s this machine's clock, so tokens might be rejected", terminal.FormatDuration(skew.Abs()), side)
 	default:
-		r.add(finding.SeverityOK, "", "within %s of the API server's clock", maxClockSkew)
+		r.addResult(finding.SeverityOK, "", "within %s of the API server's clock", maxClockSkew)
 	}
 }
 
@@ -97,7 +97,7 @@ func checkPod(ctx context.Context, w *Input, r *checkResults) {
 	if c.pod.ServiceAccount != "" {
 		account = "with service account " + c.pod.ServiceAccount
 	}
-	r.add(finding.SeverityOK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
+	r.addResult(finding.SeverityOK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
 }
 
 // checkPullSecrets checks the pod's pull secrets. The kubelet ignores secrets that it cannot
@@ -105,29 +105,29 @@ func checkPod(ctx context.Context, w *Input, r *checkResults) {
 func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {
-		r.add(finding.SeverityOK, "", "the pod lists none")
+		r.addResult(finding.SeverityOK, "", "the pod lists none")
 		return
 	}
 	secrets, err := c.Client.PullSecrets(ctx, c.pod.Namespace, c.pod.PullSecrets)
 	for _, e := range terminal.FlattenErrors(err) {
-		r.add(finding.SeverityWarning, c.secretFix(ctx, e), "%v; the kubelet skips this secret", e)
+		r.addResult(finding.SeverityWarning, c.secretFix(ctx, e), "%v; the kubelet skips this secret", e)
 	}
 	read := 0
 	for i := range secrets {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
 		if why := SecretIgnoredReason(&secrets[i]); why != "" {
-			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
+			r.addResult(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); errors.Is(err, regularfile.ErrLimit) {
-			r.add(finding.SeverityWarning, "", "%s: %v; regcred does not read it, but the kubelet does", name, err)
+			r.addResult(finding.SeverityWarning, "", "%s: %v; regcred does not read it, but the kubelet does", name, err)
 		} else if err != nil {
-			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; because of this secret, the kubelet does not pull any image for this pod", name, err)
+			r.addResult(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; because of this secret, the kubelet does not pull any image for this pod", name, err)
 		} else {
 			read++
 			addSecretFindings(r, &secrets[i])
 		}
 	}
 	if read > 0 {
-		r.add(finding.SeverityOK, "", "%s read", terminal.FormatCount(read, "secret"))
+		r.addResult(finding.SeverityOK, "", "%s read", terminal.FormatCount(read, "secret"))
 	}
 }
 
@@ -185,12 +185,12 @@ func checkServiceAccount(ctx context.Context, w *Input, r *checkResults) {
 			if _, ok := account.Annotations[key]; !ok {
 				missing = true
 				id := &regcred.Identity{ServiceAccount: regcred.ObjectRef{Namespace: account.Namespace, Name: account.Name}, Missing: key}
-				r.add(finding.SeverityWarning, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not run for its pods", account.Namespace, account.Name, key, p.Name)
+				r.addResult(finding.SeverityWarning, annotateCommand(id), "%s/%s lacks the annotation %q, so provider %q is not run for its pods", account.Namespace, account.Name, key, p.Name)
 			}
 		}
 	}
 	if !missing {
-		r.add(finding.SeverityOK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
+		r.addResult(finding.SeverityOK, "", "%s/%s has the annotations that providers require", account.Namespace, account.Name)
 	}
 }
 
@@ -238,11 +238,11 @@ func checkTokens(ctx context.Context, w *Input, r *checkResults) {
 			if c.pod == nil {
 				fix = "use --pod NAMESPACE/NAME with a pod on this node"
 			}
-			r.add(finding.SeveritySkipped, fix, "for audience %q: %s", t.audience, t.skipped)
+			r.addResult(finding.SeveritySkipped, fix, "for audience %q: %s", t.audience, t.skipped)
 		case t.err != nil:
 			r.addErrors(fmt.Errorf("for audience %q: %w", t.audience, t.err), KubeFix(t.err, c.configPath))
 		default:
-			r.add(finding.SeverityOK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
+			r.addResult(finding.SeverityOK, "", "for audience %q: token granted to the pod (dry run)", t.audience)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func checkPermissions(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	tries := c.tryTokenRequests(ctx)
 	if len(tries) == 0 {
-		r.add(finding.SeverityOK, "", "no permissions needed, because no provider has tokenAttributes")
+		r.addResult(finding.SeverityOK, "", "no permissions needed, because no provider has tokenAttributes")
 		return
 	}
 	namespace, name := "", ""
@@ -285,14 +285,14 @@ func (c *Cluster) checkAccess(ctx context.Context, r *checkResults, access kube.
 	case err != nil:
 		r.addErrors(fmt.Errorf("%s: %w", what, err), KubeFix(err, c.configPath))
 	case allowed:
-		r.add(finding.SeverityOK, "", "%s", what)
+		r.addResult(finding.SeverityOK, "", "%s", what)
 	case granted:
-		r.add(finding.SeverityWarning, c.grantCommand(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.user.Username, what, reason)
+		r.addResult(finding.SeverityWarning, c.grantCommand(), "%s is not allowed to %s%s; this pod gets a token anyway, because one of its volumes uses this audience or the API server does not restrict audiences (before Kubernetes 1.33, or without NodeRestriction)", c.user.Username, what, reason)
 	default:
 		if access.Namespace == "" {
 			reason += "; with --pod, a role in the pod's namespace is enough"
 		}
-		r.add(finding.SeverityError, c.grantCommand(), "%s is not allowed to %s%s", c.user.Username, what, reason)
+		r.addResult(finding.SeverityError, c.grantCommand(), "%s is not allowed to %s%s", c.user.Username, what, reason)
 	}
 }
 

@@ -34,9 +34,9 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 	default:
 		what := fmt.Sprintf("%s (%s): %s", o.Config, o.From, terminal.FormatCount(len(w.Config.Providers), "provider"))
 		if slices.ContainsFunc(w.Config.Files(), (*config.File).OutOfTree) {
-			r.add(finding.SeverityWarning, "regcred convert "+terminal.QuoteShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
+			r.addResult(finding.SeverityWarning, "regcred convert "+terminal.QuoteShellPath(o.Config), "%s, accepted by regcred, but no kubelet can start with this file", what)
 		} else {
-			r.add(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.target.KubeletVersion)
+			r.addResult(finding.SeverityOK, "", "%s, accepted by kubelet %s", what, w.target.KubeletVersion)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func (w *Input) reportNoConfig(r *checkResults) {
 	if !without.IsNode() && w.Image == nil {
 		severity = finding.SeverityError
 	}
-	r.add(severity, without.Fix, "%s", without.Message)
+	r.addResult(severity, without.Fix, "%s", without.Message)
 	r.list[len(r.list)-1].NoProviders = without
 }
 
@@ -60,7 +60,7 @@ func (w *Input) reportInvalidConfig(r *checkResults, err error) {
 	}
 	o := w.Origin
 	if place := w.flagLocation(o.Config, configFlagName); place != "" && errors.Is(err, fs.ErrNotExist) {
-		r.add(finding.SeverityError, "create the file, or correct the flag; then "+w.restartCommand(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
+		r.addResult(finding.SeverityError, "create the file, or correct the flag; then "+w.restartCommand(true), "%v; the kubelet exits at startup, because %s refers to this file", err, place)
 		return
 	}
 	fix := "the kubelet does not start with this" + w.target.Caveat() + "; fix it and run: " + node.ValidateCommand(w.target.Target, o.Config)
@@ -153,7 +153,7 @@ func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok strin
 		r.addFinding(f)
 	}
 	if len(r.list) == 0 {
-		r.add(finding.SeverityOK, "", "%s", ok)
+		r.addResult(finding.SeverityOK, "", "%s", ok)
 	}
 }
 
@@ -164,9 +164,9 @@ func checkPaths(_ context.Context, w *Input, r *checkResults) {
 	found, ok := errors.AsType[*node.UntrustedPathError](err)
 	switch {
 	case err == nil:
-		r.add(finding.SeverityOK, "", "only root and this user can change the configuration and the executables")
+		r.addResult(finding.SeverityOK, "", "only root and this user can change the configuration and the executables")
 	case ok && !w.Origin.Discovered:
-		r.add(finding.SeverityWarning, found.Fix, "%s is %s", found.Path, found.Who)
+		r.addResult(finding.SeverityWarning, found.Fix, "%s is %s", found.Path, found.Who)
 	default:
 		r.addErrors(err, "")
 	}

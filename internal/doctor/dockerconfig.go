@@ -76,7 +76,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 		if !o.HasKubeletEnvironment() { // only a kubelet has standard directories
 			looked = ": none of " + strings.Join(DockerConfigPaths(o).Files(), ", ")
 		}
-		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
+		r.addResult(finding.SeverityOK, "", "the node has no docker config file%s", looked)
 	}
 	checkStrayDockerFiles(ctx, r, o)
 }
@@ -156,7 +156,7 @@ func checkDockerFile(ctx context.Context, r *checkResults, path string) {
 	if found == nil {
 		return
 	}
-	r.add(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
+	r.addResult(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
 	for _, f := range r.filterFindings(&config.Config{}, found.Findings) {
 		f.Severity, f.Fix = finding.SeverityWarning, report.FindingFix(f)
 		r.addFinding(f)
@@ -206,7 +206,7 @@ func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin)
 		}
 	}
 	for _, path := range stray {
-		r.add(result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
+		r.addResult(result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 

@@ -101,7 +101,7 @@ func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResult
 		c.runCheck(ctx, w, r)
 	case !named:
 	case skipped:
-		r.add(finding.SeveritySkipped, "", "%v", err)
+		r.addResult(finding.SeveritySkipped, "", "%v", err)
 	default:
 		r.addErrors(err, "")
 	}

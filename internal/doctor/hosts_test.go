@@ -72,7 +72,7 @@ func checkFinalFindings(t *testing.T, i *Image, message, fix string) {
 // not queried are named.
 func TestTotalTimeout(t *testing.T) {
 	i := hangingImage(t, 100*time.Millisecond, func() {})
-	i.trace(t.Context())
+	i.tracePull(t.Context())
 	checkFinalFindings(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
@@ -80,7 +80,7 @@ func TestTotalTimeout(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := hangingImage(t, time.Minute, cancel)
-	i.trace(ctx)
+	i.tracePull(ctx)
 	checkFinalFindings(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
@@ -112,7 +112,7 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 		origin.IsOrigin = true
 		return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("http", hosts["second"], "v2", "team/app"), origin}}, nil
 	}
-	i.trace(t.Context())
+	i.tracePull(t.Context())
 	got := i.result
 	if !got.CanPull || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
 		t.Errorf("got %+v of %+v", got, i.findings.list)
@@ -136,7 +136,7 @@ func TestRouteFindings(t *testing.T) {
 	}
 	odd := finding.Finding{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"}
 	i.findings.earlierFindings = []Finding{{Check: "mirrors", Finding: odd}}
-	i.trace(t.Context())
+	i.tracePull(t.Context())
 	got := map[finding.Severity]int{}
 	for _, c := range i.findings.list {
 		if c.Check == "mirrors" && c.File == "hosts.toml" {
@@ -156,7 +156,7 @@ func TestLookupInterrupted(t *testing.T) {
 		cancel()
 		return nil, false, ctx.Err()
 	}
-	i.trace(ctx)
+	i.tracePull(ctx)
 	if end := i.findings.list[len(i.findings.list)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
 		t.Errorf("the end: %+v", end)
 	}

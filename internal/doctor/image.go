@@ -31,11 +31,11 @@ func checkImage(ctx context.Context, w *Input, r *checkResults) {
 	i.fixForAttempt = func(at regcred.Attempt) string { return AttemptFix(at, i.ForPod, configPath) }
 	i.route = runtime.Route
 	i.prober = probe.Prober{Runtime: runtime.ProbeSettings(w.Environ), Platform: i.Platform}
-	i.trace(ctx)
+	i.tracePull(ctx)
 }
 
-// trace performs the steps of a pull until one fails.
-func (i *Image) trace(ctx context.Context) {
+// tracePull performs the steps of a pull until one fails.
+func (i *Image) tracePull(ctx context.Context) {
 	image, ok := i.checkReference()
 	if !ok {
 		return

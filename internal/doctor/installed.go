@@ -25,16 +25,16 @@ func checkInstalled(ctx context.Context, w *Input, r *checkResults) {
 		return
 	}
 	if s.InterruptedChange != "" {
-		r.add(finding.SeverityError, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.InterruptedChange)
+		r.addResult(finding.SeverityError, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.InterruptedChange)
 	}
 	for _, p := range s.Problems {
-		r.add(finding.SeverityError, "run regcred status for details", "%s", p)
+		r.addResult(finding.SeverityError, "run regcred status for details", "%s", p)
 	}
 	for _, why := range s.Restart {
-		r.add(finding.SeverityWarning, "regcred install --restart", "the kubelet needs a restart: %s", why)
+		r.addResult(finding.SeverityWarning, "regcred install --restart", "the kubelet needs a restart: %s", why)
 	}
 	if s.Current != nil && s.InterruptedChange == "" && len(s.Problems)+len(s.Restart) == 0 {
-		r.add(finding.SeverityOK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
+		r.addResult(finding.SeverityOK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
 	}
 }
 
@@ -46,14 +46,14 @@ func checkProviderFailures(ctx context.Context, w *Input, r *checkResults) {
 		return
 	}
 	if err != nil {
-		r.add(finding.SeverityWarning, "remove it", "%v", err)
+		r.addResult(finding.SeverityWarning, "remove it", "%v", err)
 		return
 	}
 	const current = generation.DefaultDir + "/current"
 	for _, name := range slices.Sorted(maps.Keys(counts.Providers)) {
 		p := counts.Providers[name]
 		if e := p.LastError; e != nil {
-			r.add(finding.SeverityWarning, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed at least once in %d runs since %s; the last failure was at %s: %s",
+			r.addResult(finding.SeverityWarning, "test the provider: regcred plugin run --config "+current+"/config --bin-dir "+current+"/bin "+name+" IMAGE", "provider %q failed at least once in %d runs since %s; the last failure was at %s: %s",
 				name, p.Runs, counts.Since.Format("2006-01-02 15:04"), e.Time.Format("2006-01-02 15:04:05"), e.Message)
 		}
 	}

@@ -32,7 +32,7 @@ func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	case run != nil:
 		k.compareRunningFlags(r)
 	default:
-		r.add(finding.SeverityOK, "", "%s runs", k.Setup.Service)
+		r.addResult(finding.SeverityOK, "", "%s runs", k.Setup.Service)
 	}
 }
 
@@ -93,9 +93,9 @@ func (k *Kubelet) compareRunningFlags(r *checkResults) {
 	checked, ok := k.checkedPaths()
 	switch {
 	case !ok && have.isEmpty() && next.isEmpty():
-		r.add(finding.SeverityOK, "", "%s runs without credential providers", who)
+		r.addResult(finding.SeverityOK, "", "%s runs without credential providers", who)
 	case !ok && k.Origin == nil && have.isSame(next):
-		r.add(finding.SeverityOK, "", "%s runs, with %v", who, have)
+		r.addResult(finding.SeverityOK, "", "%s runs, with %v", who, have)
 	case !have.isSame(next) && (!ok || checked.isSame(have) || checked.isSame(next)):
 		refusal := k.rejectionError(next.config)
 		k.reportPendingRestart(r, who, have, next, ok && checked.isSame(have), refusal != nil)
@@ -110,7 +110,7 @@ func (k *Kubelet) compareRunningFlags(r *checkResults) {
 	case k.checkConfigAge(r, who, checked.config):
 		k.checkVersion(r)
 	default:
-		r.add(finding.SeverityOK, "", "%s runs with this configuration", who)
+		r.addResult(finding.SeverityOK, "", "%s runs with this configuration", who)
 	}
 }
 
@@ -140,7 +140,7 @@ func (k *Kubelet) reportPendingRestart(r *checkResults, who string, have, next c
 	case holds:
 		so = "the kubelet still uses the checked configuration, but only until it is restarted"
 	}
-	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlagsText(next), so)
+	r.addResult(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlagsText(next), so)
 }
 
 // flagSource returns the file and line that set a flag for the kubelet's next start, or
@@ -173,14 +173,14 @@ func (k *Kubelet) nextFlagsText(next configPaths) string {
 // reportOtherConfig reports a kubelet that does not use the checked configuration.
 func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked configPaths) {
 	if !have.isEmpty() {
-		r.add(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
+		r.addResult(finding.SeverityWarning, "run regcred doctor --as-kubelet to check the kubelet's flags", "%s runs with different flags than the ones checked here: %v", who, have)
 		return
 	}
 	result := finding.SeverityWarning // set by a flag, so probably intentional
 	if k.Origin.Discovered {
 		result = finding.SeverityError
 	}
-	r.add(result, "run regcred install, or start the kubelet with "+checked.String(),
+	r.addResult(result, "run regcred install, or start the kubelet with "+checked.String(),
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
@@ -240,7 +240,7 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 		if k.rejectionError(path) != nil {
 			result, so, fix = finding.SeverityError, "the kubelet is still using the previous version of the file; "+wouldFailToStart, fixConfigFirst+fix
 		}
-		r.add(result, fix, "%s was changed at %s, after %s started (%s): %s",
+		r.addResult(result, fix, "%s was changed at %s, after %s started (%s): %s",
 			file, at.Format(time.DateTime), who, began.Format(time.DateTime), so)
 		return true
 	}

@@ -37,7 +37,7 @@ func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 	run, name := k.Setup.Running, k.Setup.Service
 	if k.Service == nil || k.Service.Manager == nil || name == "" {
 		if run == nil {
-			r.add(finding.SeveritySkipped, "run this command on the host, where the kubelet's service manager runs", "no kubelet is running here, and no service manager was found: %s", cmp.Or(name, "no service"))
+			r.addResult(finding.SeveritySkipped, "run this command on the host, where the kubelet's service manager runs", "no kubelet is running here, and no service manager was found: %s", cmp.Or(name, "no service"))
 		}
 		return run != nil
 	}
@@ -45,17 +45,17 @@ func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 	defer cancel()
 	state, err := k.Service.State(within)
 	if err != nil {
-		r.add(finding.SeveritySkipped, serviceHint(err), "%v", err)
+		r.addResult(finding.SeveritySkipped, serviceHint(err), "%v", err)
 		return run != nil
 	}
 	if err := state.CheckUsable(name); err != nil {
-		r.add(finding.SeverityError, serviceHint(err), "%s cannot be started: %v", name, err)
+		r.addResult(finding.SeverityError, serviceHint(err), "%s cannot be started: %v", name, err)
 		return false
 	}
 	restless := state.Restarts > 0 && k.serviceAge(state) < startupGracePeriod
 	switch {
 	case state.IsRunning() && !restless && run == nil && len(k.Setup.Unread) > 0:
-		r.add(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
+		r.addResult(finding.SeveritySkipped, "run this command as root (sudo)", "%s is %v; this user does not have permission to read its flags", name, state)
 	case state.IsRunning() && !restless && (run != nil || k.Setup.Rancher == nil):
 		k.checkEnabled(r, state)
 		return true
@@ -89,7 +89,7 @@ func serviceHint(err error) string {
 // on which another service starts the kubelet.
 func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
-		r.add(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
+		r.addResult(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
 	}
 }
 
@@ -100,7 +100,7 @@ func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state s
 		result = finding.SeverityWarning // the new process may keep running
 	}
 	if state.IsStopped() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
-		r.add(result, k.startCommand(state), "%s", what)
+		r.addResult(result, k.startCommand(state), "%s", what)
 		return
 	}
 	lines, logErr := k.readLog(ctx, state)

@@ -30,7 +30,7 @@ func checkMirrors(ctx context.Context, w *Input, r *checkResults) {
 	checkRegistriesYAML(r, inroot.FS{Root: runtime.node.Root})
 	all, err := runtime.mirrorConfigs()
 	if err != nil {
-		r.add(finding.SeverityWarning, "", "the runtime's mirror configuration is unknown: %v", err)
+		r.addResult(finding.SeverityWarning, "", "the runtime's mirror configuration is unknown: %v", err)
 		return
 	}
 	for _, m := range all {
@@ -58,7 +58,7 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 		way := m.Route(image)
 		way.Repository = host
 		if way.FailureReason != "" && len(r.list) == before {
-			r.add(finding.SeverityError, "", "%s", way)
+			r.addResult(finding.SeverityError, "", "%s", way)
 			continue
 		}
 		routes = append(routes, way.String())
@@ -75,7 +75,7 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	}
 	if len(r.list) == before {
 		for _, text := range routes {
-			r.add(finding.SeverityOK, "", "%s", text)
+			r.addResult(finding.SeverityOK, "", "%s", text)
 		}
 	}
 }
@@ -251,18 +251,18 @@ func checkMirrorOrigin(_ context.Context, w *Input, r *checkResults) {
 func checkOrigin(r *checkResults, n node.Node, provider, host string) {
 	runtimes, err := findContainerd(n)
 	if err != nil {
-		r.add(finding.SeverityWarning, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
+		r.addResult(finding.SeverityWarning, "make sure that the runtime never queries this host; CRI-O and podman do not send this credential to any other host",
 			"%s has --mirror-origin=none for %s, but regcred cannot check here whether this is safe: %v", provider, host, err)
 		return
 	}
 	for _, runtime := range runtimes {
 		if why := runtime.OriginQueryReason(host); why != "" {
-			r.add(finding.SeverityError, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
+			r.addResult(finding.SeverityError, "in the host's hosts.toml, also set the mirror as the server (docs/plugins/README.md has an example for all versions)",
 				"%s has --mirror-origin=none for %s, but containerd (%s) may send that host the credential: %s", provider, host, runtime.File, why)
 			return
 		}
 	}
-	r.add(finding.SeverityOK, "", "%s: containerd never queries %s itself", provider, host)
+	r.addResult(finding.SeverityOK, "", "%s: containerd never queries %s itself", provider, host)
 }
 
 // findContainerd reads all containerd configurations of the node except Docker's,
@@ -285,7 +285,7 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			r.add(finding.SeverityWarning, "", "the %s registry configuration is unknown: %v", product, err)
+			r.addResult(finding.SeverityWarning, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
 		written, writtenErr := root.Stat(made)
@@ -300,7 +300,7 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 			r.addFinding(f)
 		}
 		if len(found) == 0 {
-			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.QuoteShellPath(path))
+			r.addResult(finding.SeverityOK, "", "%s: no problems found", terminal.QuoteShellPath(path))
 		}
 	}
 }

@@ -64,7 +64,7 @@ type checkResults struct {
 	suppressed      int           // number of lint findings that comments suppress
 }
 
-func (r *checkResults) add(severity finding.Severity, fix, format string, args ...any) {
+func (r *checkResults) addResult(severity finding.Severity, fix, format string, args ...any) {
 	r.addFinding(finding.Finding{Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
@@ -83,7 +83,7 @@ func (r *checkResults) filterFindings(cfg *config.Config, list []finding.Finding
 // addStep adds a finding about a step of the check. The finding has the name of the step
 // instead of the name of the check.
 func (r *checkResults) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
-	r.add(severity, fix, format, args...)
+	r.addResult(severity, fix, format, args...)
 	r.list[len(r.list)-1].Check = step
 }
 

@@ -31,19 +31,19 @@ const (
 `
 )
 
-// corpus lists files with third-party providers in unusual formatting.
-var corpus = map[string]string{
+// thirdPartyFiles lists files with third-party providers in unusual formatting.
+var thirdPartyFiles = map[string]string{
 	"lines":               head + "providers:\n- name: ecr\n" + lines,
 	"two":                 head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines,
-	"indented":            head + "providers:\n" + indent("- name: ecr\n"+lines, "    "),
+	"indented":            head + "providers:\n" + indentLines("- name: ecr\n"+lines, "    "),
 	"first":               "providers:\n- name: ecr\n" + lines + head,
-	"first and indented":  "providers:\n" + indent("- name: ecr\n"+lines, "  ") + head,
-	"CRLF":                crlf(head + "providers:\n- name: ecr\n" + lines),
-	"CRLF, two, first":    crlf("providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines + "\n# end\n" + head),
+	"first and indented":  "providers:\n" + indentLines("- name: ecr\n"+lines, "  ") + head,
+	"CRLF":                toCRLF(head + "providers:\n- name: ecr\n" + lines),
+	"CRLF, two, first":    toCRLF("providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines + "\n# end\n" + head),
 	"BOM":                 "\ufeff" + head + "providers:\n- name: ecr\n" + lines,
 	"BOM, brackets":       "\ufeffproviders: [{name: ecr, " + fields + "}]\n" + head,
 	"no last newline":     strings.TrimSuffix(head+"providers:\n- name: ecr\n"+lines, "\n"),
-	"no newline, CRLF":    strings.TrimSuffix(crlf(head+"providers:\n- name: ecr\n"+lines), "\r\n"),
+	"no newline, CRLF":    strings.TrimSuffix(toCRLF(head+"providers:\n- name: ecr\n"+lines), "\r\n"),
 	"comments":            "# before\n" + head + "# list\nproviders: # here\n  # first\n- name: ecr # the\n" + lines + "# - name: old\n#   x: y\n",
 	"comments behind":     "providers:\n- name: ecr\n" + lines + "  # of the last\n\n# of the kind\n" + head + "# end",
 	"comments between":    head + "providers:\n- name: ecr\n" + lines + "\n# acr\n\n- name: acr\n" + lines + "\n\n",
@@ -66,7 +66,7 @@ var corpus = map[string]string{
 	"quoted keys":         strings.NewReplacer("kind", `"kind"`, "providers", "'providers'").Replace(head + "providers:\n- 'name': \"ecr\"\n" + lines),
 	"nothing":             head + "providers:\n",
 	"nothing, first":      "providers: # none\n" + head,
-	"nothing, indented":   "  providers:\n" + indent(head, "  "),
+	"nothing, indented":   "  providers:\n" + indentLines(head, "  "),
 	"empty brackets":      head + "providers: []\n",
 	"empty, with blanks":  head + "providers: [\n ] # none\n",
 	"brackets":            head + "providers: [{name: ecr, " + fields + "}]\n",
@@ -80,7 +80,7 @@ var corpus = map[string]string{
 	"beta":                strings.Replace(head, "/v1\n", "/v1beta1\n", 1) + "providers:\n- name: ecr\n" + lines,
 	"alpha":               strings.Replace(pretty, ".io/v1\"", ".io/v1alpha1\"", 1),
 	"pretty":              pretty,
-	"pretty CRLF":         crlf(pretty),
+	"pretty CRLF":         toCRLF(pretty),
 	"tabs":                strings.ReplaceAll(pretty, "  ", "\t"),
 	"four blanks":         strings.ReplaceAll(pretty, "  ", "    "),
 	"compact":             strings.Join(strings.Fields(pretty), ""),
@@ -94,9 +94,9 @@ var corpus = map[string]string{
 	"blanks around":       "\n\n " + pretty + "\n\n",
 }
 
-func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+func toCRLF(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
-// indent indents each line of s with blanks.
-func indent(s, blanks string) string {
+// indentLines indents each line of s with blanks.
+func indentLines(s, blanks string) string {
 	return blanks + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n"+blanks) + "\n"
 }

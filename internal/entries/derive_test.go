@@ -16,24 +16,24 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// tokens returns tokenAttributes for an audience, with required annotation keys.
-func tokens(audience string, keys ...string) *config.TokenAttributes {
+// newTokenAttributes returns tokenAttributes for an audience, with required annotation keys.
+func newTokenAttributes(audience string, keys ...string) *config.TokenAttributes {
 	return &config.TokenAttributes{
 		ServiceAccountTokenAudience: audience, CacheType: config.CachePerServiceAccount,
 		RequireServiceAccount: new(true), RequiredServiceAccountAnnotationKeys: keys,
 	}
 }
 
-func provider(t *config.TokenAttributes, patterns ...string) config.Provider {
+func newProvider(t *config.TokenAttributes, patterns ...string) config.Provider {
 	return config.Provider{Name: "p", MatchImages: patterns, TokenAttributes: t}
 }
 
-func entry(n int, t *config.TokenAttributes, patterns ...string) Entry {
+func newEntry(n int, t *config.TokenAttributes, patterns ...string) Entry {
 	return Entry{Name: NumberedName(n), APIVersion: plugin.V1, MatchImages: patterns, TokenAttributes: t}
 }
 
 func TestDerive(t *testing.T) {
-	x, y := tokens("x", "a/1", "b/2"), tokens("y")
+	x, y := newTokenAttributes("x", "a/1", "b/2"), newTokenAttributes("y")
 	tests := map[string]struct {
 		providers []config.Provider
 		options   Options
@@ -41,36 +41,36 @@ func TestDerive(t *testing.T) {
 	}{
 		"nothing": {},
 		"one for each tokenAttributes": {
-			providers: []config.Provider{provider(nil, "a.example"), provider(x, "*.b.example"), provider(nil, "c.example", "a.example"), provider(tokens("x", "b/2", "a/1"), "d.example"), provider(y, "e.example")},
-			want:      []Entry{entry(1, nil, "a.example", "c.example"), entry(2, x, "*.b.example", "d.example"), entry(3, y, "e.example")},
+			providers: []config.Provider{newProvider(nil, "a.example"), newProvider(x, "*.b.example"), newProvider(nil, "c.example", "a.example"), newProvider(newTokenAttributes("x", "b/2", "a/1"), "d.example"), newProvider(y, "e.example")},
+			want:      []Entry{newEntry(1, nil, "a.example", "c.example"), newEntry(2, x, "*.b.example", "d.example"), newEntry(3, y, "e.example")},
 		},
 		"what another covers": {
-			providers: []config.Provider{provider(nil, "a.b.example", "b.example", "*.b.example/", "c.example/team", "c.example", "b.example/", "b.example:5000")},
-			want:      []Entry{entry(1, nil, "b.example", "*.b.example/", "c.example", "b.example:5000")},
+			providers: []config.Provider{newProvider(nil, "a.b.example", "b.example", "*.b.example/", "c.example/team", "c.example", "b.example/", "b.example:5000")},
+			want:      []Entry{newEntry(1, nil, "b.example", "*.b.example/", "c.example", "b.example:5000")},
 		},
 		"names are kept": {
-			providers: []config.Provider{provider(nil, "a.example"), provider(y, "e.example"), provider(x, "b.example")},
-			options:   Options{KnownEntries: []Entry{entry(1, x, "z.example")}},
-			want:      []Entry{entry(1, x, "b.example"), entry(2, nil, "a.example"), entry(3, y, "e.example")},
+			providers: []config.Provider{newProvider(nil, "a.example"), newProvider(y, "e.example"), newProvider(x, "b.example")},
+			options:   Options{KnownEntries: []Entry{newEntry(1, x, "z.example")}},
+			want:      []Entry{newEntry(1, x, "b.example"), newEntry(2, nil, "a.example"), newEntry(3, y, "e.example")},
 		},
 		"a name is given to nothing else": {
-			providers: []config.Provider{provider(y, "e.example")},
-			options:   Options{KnownEntries: []Entry{entry(1, x, "z.example"), {Name: "other"}, entry(3, nil, "z.example")}},
-			want:      []Entry{entry(2, y, "e.example")},
+			providers: []config.Provider{newProvider(y, "e.example")},
+			options:   Options{KnownEntries: []Entry{newEntry(1, x, "z.example"), {Name: "other"}, newEntry(3, nil, "z.example")}},
+			want:      []Entry{newEntry(2, y, "e.example")},
 		},
 		"the first that has a name owns it": {
-			providers: []config.Provider{provider(y, "e.example"), provider(x, "b.example")},
-			options:   Options{KnownEntries: []Entry{entry(2, x), entry(2, y), entry(4, x), entry(3, y)}},
-			want:      []Entry{entry(2, x, "b.example"), entry(3, y, "e.example")},
+			providers: []config.Provider{newProvider(y, "e.example"), newProvider(x, "b.example")},
+			options:   Options{KnownEntries: []Entry{newEntry(2, x), newEntry(2, y), newEntry(4, x), newEntry(3, y)}},
+			want:      []Entry{newEntry(2, x, "b.example"), newEntry(3, y, "e.example")},
 		},
 		"reserved": {
-			providers: []config.Provider{provider(x, "b.r.example", "b.example:5000")},
+			providers: []config.Provider{newProvider(x, "b.r.example", "b.example:5000")},
 			options:   Options{ReservedPatterns: []string{"*.r.example"}},
-			want:      []Entry{entry(1, x, "*.r.example", "b.example:5000"), entry(2, nil, "*.r.example")},
+			want:      []Entry{newEntry(1, x, "*.r.example", "b.example:5000"), newEntry(2, nil, "*.r.example")},
 		},
 		"one of the predecessor": {
 			providers: []config.Provider{{Name: "p", APIVersion: plugin.OutOfTree, MatchImages: []string{"a.example"}}},
-			want:      []Entry{entry(1, nil, "a.example")},
+			want:      []Entry{newEntry(1, nil, "a.example")},
 		},
 	}
 	for name, tt := range tests {
@@ -84,20 +84,20 @@ func TestDerive(t *testing.T) {
 }
 
 func TestDeriveErrors(t *testing.T) {
-	one := []config.Provider{provider(nil, "a.example")}
-	x := []config.Provider{provider(tokens("x"), "a.example")}
+	one := []config.Provider{newProvider(nil, "a.example")}
+	x := []config.Provider{newProvider(newTokenAttributes("x"), "a.example")}
 	tests := map[string]struct {
 		providers []config.Provider
 		options   Options
 		want      string
 	}{
 		"a reserved pattern":   {one, Options{ReservedPatterns: []string{"u:secret@[x"}}, `"…@[x" cannot be reserved: missing ]`},
-		"a provider's":         {[]config.Provider{provider(nil, "[")}, Options{}, `reject the entry "regcred-credential-provider": providers[0].matchImages[0]: invalid pattern`},
+		"a provider's":         {[]config.Provider{newProvider(nil, "[")}, Options{}, `reject the entry "regcred-credential-provider": providers[0].matchImages[0]: invalid pattern`},
 		"an old kubelet":       {one, Options{Target: config.Target{KubeletVersion: "1.25"}}, "kubelet 1.25 does not support this version of the protocol"},
 		"tokens, too old":      {append(one, x...), Options{Target: config.Target{KubeletVersion: "1.32"}}, `entry "regcred-credential-provider-2": providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes`},
 		"not a version":        {one, Options{Target: config.Target{KubeletVersion: "2"}}, `kubelet version "2"`},
-		"provider without":     {[]config.Provider{provider(nil)}, Options{}, "matchImages: missing"},
-		"no audience (zero T)": {[]config.Provider{provider(&config.TokenAttributes{}, "a.example")}, Options{}, "serviceAccountTokenAudience: missing"},
+		"provider without":     {[]config.Provider{newProvider(nil)}, Options{}, "matchImages: missing"},
+		"no audience (zero T)": {[]config.Provider{newProvider(&config.TokenAttributes{}, "a.example")}, Options{}, "serviceAccountTokenAudience: missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDeriveErrors(t *testing.T) {
 // TestEntryCoversAnyHost verifies that an entry with AnyImage matches images on any host, but only
 // on the ports that other patterns contain.
 func TestEntryCoversAnyHost(t *testing.T) {
-	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
+	got, err := Derive([]config.Provider{newProvider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
@@ -151,7 +151,7 @@ func TestEntryCoversAnyHost(t *testing.T) {
 // keys differs.
 func TestSameTokens(t *testing.T) {
 	base := func() *config.TokenAttributes {
-		t := tokens("x", "a/1", "b/2")
+		t := newTokenAttributes("x", "a/1", "b/2")
 		t.OptionalServiceAccountAnnotationKeys = []string{"c/3", "d/4"}
 		return t
 	}

@@ -56,7 +56,7 @@ func TestMasked(t *testing.T) {
 // after Set edits it.
 func TestMaskedCorpus(t *testing.T) {
 	seen := 0
-	for name, text := range corpus {
+	for name, text := range thirdPartyFiles {
 		for _, change := range []func(string) string{
 			func(s string) string { return strings.ReplaceAll(s, "text", canary.ArgSecret) },
 			func(s string) string { return strings.ReplaceAll(s, "# not", "# "+canary.ArgSecret) },
@@ -69,7 +69,7 @@ func TestMaskedCorpus(t *testing.T) {
 			},
 		} {
 			before := []byte(change(text))
-			after, err := SetEntries("f", before, plain, nil)
+			after, err := SetEntries("f", before, plainEntries, nil)
 			if err != nil || canary.FindMarker(string(before)) == "" {
 				continue
 			}

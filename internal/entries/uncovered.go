@@ -71,8 +71,8 @@ func parsePatterns(list []string) parsedPatterns {
 	return all
 }
 
-// covers reports whether a single pattern in the list covers p.
-func (all parsedPatterns) covers(p *location.Pattern) bool {
+// coversPattern reports whether a single pattern in the list covers p.
+func (all parsedPatterns) coversPattern(p *location.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) })
 }
 
@@ -86,7 +86,7 @@ func (all parsedPatterns) strictlyCovers(p *location.Pattern) bool {
 func removeCovered(list []string) (kept []string) {
 	all := parsePatterns(list)
 	for i, p := range all {
-		if p == nil || !all[:i].covers(p) && !all[i+1:].strictlyCovers(p) {
+		if p == nil || !all[:i].coversPattern(p) && !all[i+1:].strictlyCovers(p) {
 			kept = append(kept, list[i])
 		}
 	}
@@ -97,7 +97,7 @@ func removeCovered(list []string) (kept []string) {
 func uncoveredPatterns(have, want []string) (left []string) {
 	others := parsePatterns(have)
 	for i, p := range parsePatterns(want) {
-		if p != nil && !others.covers(p) {
+		if p != nil && !others.coversPattern(p) {
 			left = append(left, want[i])
 		}
 	}

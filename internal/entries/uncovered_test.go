@@ -14,25 +14,25 @@ import (
 )
 
 func TestUncovered(t *testing.T) {
-	x := tokens("x", "a/1", "b/2")
-	have := []Entry{entry(1, nil, "*.a.example", "b.example/team"), entry(2, x, "*.b.example")}
+	x := newTokenAttributes("x", "a/1", "b/2")
+	have := []Entry{newEntry(1, nil, "*.a.example", "b.example/team"), newEntry(2, x, "*.b.example")}
 	tests := map[string]struct {
 		want  []Entry
 		texts []string
 	}{
 		"nothing":                  {nil, nil},
 		"the same":                 {have, nil},
-		"less":                     {[]Entry{entry(1, nil, "x.a.example:", "*b.a.example/x", "b.example/team-b")}, nil},
-		"order of annotation keys": {[]Entry{entry(2, tokens("x", "b/2", "a/1"), "x.b.example")}, nil},
+		"less":                     {[]Entry{newEntry(1, nil, "x.a.example:", "*b.a.example/x", "b.example/team-b")}, nil},
+		"order of annotation keys": {[]Entry{newEntry(2, newTokenAttributes("x", "b/2", "a/1"), "x.b.example")}, nil},
 		"more": {
-			[]Entry{entry(1, nil, "a.example", "*.a.example", "x.a.example:5000"), entry(2, x, "*.b.example", "*.a.example")},
+			[]Entry{newEntry(1, nil, "a.example", "*.a.example", "x.a.example:5000"), newEntry(2, x, "*.b.example", "*.a.example")},
 			[]string{`"a.example", "x.a.example:5000"`, `"*.a.example" with tokenAttributes for audience "x"`},
 		},
-		"a shorter path":   {[]Entry{entry(1, nil, "b.example")}, []string{`"b.example"`}},
-		"another audience": {[]Entry{entry(3, tokens("y"), "*.a.example")}, []string{`"*.a.example" with new tokenAttributes for audience "y"`}},
-		"another name":     {[]Entry{entry(3, nil, "*.a.example")}, []string{`"*.a.example"`}},
-		"a name of others": {[]Entry{entry(1, x, "x.b.example")}, []string{`"x.b.example" with new tokenAttributes for audience "x"`}},
-		"astray":           {[]Entry{entry(1, nil, "u:secret@b.example")}, []string{`"…@b.example"`}},
+		"a shorter path":   {[]Entry{newEntry(1, nil, "b.example")}, []string{`"b.example"`}},
+		"another audience": {[]Entry{newEntry(3, newTokenAttributes("y"), "*.a.example")}, []string{`"*.a.example" with new tokenAttributes for audience "y"`}},
+		"another name":     {[]Entry{newEntry(3, nil, "*.a.example")}, []string{`"*.a.example"`}},
+		"a name of others": {[]Entry{newEntry(1, x, "x.b.example")}, []string{`"x.b.example" with new tokenAttributes for audience "x"`}},
+		"astray":           {[]Entry{newEntry(1, nil, "u:secret@b.example")}, []string{`"…@b.example"`}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func FuzzUncovered(f *testing.F) {
 	f.Add("[::1]:5000 *:5000", "[::1]:5000/team", "[::1]:5000/team/app")
 	f.Add("a*b*c.example", "ab*bc.example", "abc.example/app")
 	f.Fuzz(func(t *testing.T, have, want, image string) {
-		had, wanted := entry(1, nil, strings.Fields(have)...), entry(1, nil, strings.Fields(want)...)
+		had, wanted := newEntry(1, nil, strings.Fields(have)...), newEntry(1, nil, strings.Fields(want)...)
 		var left []string
 		for _, g := range FindGaps([]Entry{had}, []Entry{wanted}) {
 			left = append(left, g.Patterns...)

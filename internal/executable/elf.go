@@ -52,11 +52,11 @@ func (info *Info) readELF(r io.ReaderAt, head []byte) {
 		return
 	}
 	info.Machine, info.Arch = f.machineName()
-	info.Interpreter, info.FormatError = f.interpreter(r)
+	info.Interpreter, info.FormatError = f.interpreterPath(r)
 }
 
-// interpreter returns the path of the dynamic loader from the first PT_INTERP segment.
-func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
+// interpreterPath returns the path of the dynamic loader from the first PT_INTERP segment.
+func (f *elfFile) interpreterPath(r io.ReaderAt) (string, error) {
 	const interp = 3 // PT_INTERP
 	size, count := int(f.order.Uint16(f.head[f.phentsize:])), int(f.order.Uint16(f.head[f.phnum:]))
 	if count == 0 {
@@ -65,7 +65,7 @@ func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
 	if size < f.entry || size*count > maxProgramHeaders {
 		return "", errELFTruncated
 	}
-	table, err := readAt(r, f.uint(f.head[f.phoff:]), size*count)
+	table, err := readAt(r, f.decodeUint(f.head[f.phoff:]), size*count)
 	if err != nil {
 		return "", errELFTruncated
 	}
@@ -73,11 +73,11 @@ func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
 		if f.order.Uint32(table) != interp {
 			continue
 		}
-		n := f.uint(table[f.filesz:])
+		n := f.decodeUint(table[f.filesz:])
 		if n < 2 || n > maxInterpreterPath {
 			return "", errELFInterpreter
 		}
-		text, err := readAt(r, f.uint(table[f.offset:]), int(n))
+		text, err := readAt(r, f.decodeUint(table[f.offset:]), int(n))
 		text, ended := bytes.CutSuffix(text, []byte{0})
 		if err != nil || !ended {
 			return "", errELFInterpreter
@@ -87,7 +87,7 @@ func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
 	return "", nil
 }
 
-func (f *elfFile) uint(b []byte) uint64 {
+func (f *elfFile) decodeUint(b []byte) uint64 {
 	if f.word == 8 {
 		return f.order.Uint64(b)
 	}

@@ -82,18 +82,18 @@ const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/compon
 const agentContainerName = "agent"
 
 func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
-	return list[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
+	return listAll[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
 }
 
 func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string) ([]appsv1.DaemonSet, error) {
 	q := &apiserver.Call{Group: "apps", Resource: "daemonsets", Namespace: namespace}
-	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
+	return listAll[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
 }
 
 // listNodes returns all nodes by name. It drops their lists of images, which are most of a
 // node's size.
 func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
-	all, err := list(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
+	all, err := listAll(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +104,10 @@ func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error)
 	return byName, nil
 }
 
-// list returns all objects that the call selects. It reads them in pages. trim, if not nil,
+// listAll returns all objects that the call selects. It reads them in pages. trim, if not nil,
 // is called for each object. If the API server's snapshot expires between two pages, list
 // starts again once.
-func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
+func listAll[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
 	q.Verb, q.MaxSize = "list", maxPageBytes
 	q.Query = url.Values{"limit": {strconv.Itoa(objectsPerPage)}}
 	if selector != "" {

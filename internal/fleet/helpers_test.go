@@ -24,23 +24,23 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// cluster is an in-process API server with a chart's objects.
-type cluster struct {
+// testCluster is an in-process API server with a chart's objects.
+type testCluster struct {
 	*testkube.Server
 	t *testing.T
 }
 
-// newCluster returns a cluster with a DaemonSet of the release kube-system/regcred.
-func newCluster(t *testing.T) *cluster {
+// newTestCluster returns a cluster with a DaemonSet of the release kube-system/regcred.
+func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
 	api := must.Get(testkube.New(testkube.Options{Pipe: true}))(t)
 	t.Cleanup(api.Close)
-	c := &cluster{api, t}
+	c := &testCluster{api, t}
 	c.Put("daemonsets", c.daemonSet())
 	return c
 }
 
-func (c *cluster) client(user string) *Client {
+func (c *testCluster) newClient(user string) *Client {
 	c.t.Helper()
 	transport := &http.Transport{DialContext: c.Dial}
 	c.t.Cleanup(transport.CloseIdleConnections)
@@ -61,7 +61,7 @@ func agentSpec(revision string) corev1.PodSpec {
 	}
 }
 
-func (c *cluster) daemonSet() *appsv1.DaemonSet {
+func (c *testCluster) daemonSet() *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred", UID: "ds", Labels: agentLabels, CreationTimestamp: metav1.Now()},
 		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{
@@ -70,8 +70,8 @@ func (c *cluster) daemonSet() *appsv1.DaemonSet {
 	}
 }
 
-// node adds a ready node. The change functions may modify it.
-func (c *cluster) node(name string, change ...func(*corev1.Node)) {
+// addNode adds a ready node. The change functions may modify it.
+func (c *testCluster) addNode(name string, change ...func(*corev1.Node)) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()},
 		Status: corev1.NodeStatus{
@@ -99,8 +99,8 @@ func makeUnreachable(n *corev1.Node) {
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
 }
 
-// pod adds the pod of a running agent to a node. The change functions may modify it.
-func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
+// addAgentPod adds the pod of a running agent to a node. The change functions may modify it.
+func (c *testCluster) addAgentPod(node string, change ...func(*corev1.Pod)) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kube-system", Name: "regcred-" + node, Labels: agentLabels, CreationTimestamp: metav1.Now(),
@@ -122,7 +122,7 @@ func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
 	c.Put("pods", p)
 }
 
-func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+func makeUnready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 func withOldRevision(p *corev1.Pod) {
 	p.Spec.Containers[0].Args = []string{"--owner", "kube-system/regcred", "--revision=regcred-1"}
@@ -135,7 +135,7 @@ func withName(name string) func(*corev1.Pod) {
 // makeWaiting returns a function that makes a pod wait to start, for the given reason.
 func makeWaiting(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		unready(p)
+		makeUnready(p)
 		p.Status.Phase = corev1.PodPending
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	}
@@ -153,7 +153,7 @@ func makeWaitInInit(reason, message string) func(*corev1.Pod) {
 }
 
 // setStatus replaces the log of a node's pod with one status.
-func (c *cluster) setStatus(node string, phase agent.Phase, change ...func(*agent.Status)) {
+func (c *testCluster) setStatus(node string, phase agent.Phase, change ...func(*agent.Status)) {
 	c.SetLog("kube-system", "regcred-"+node, statusLine(node, phase, change...)+"\n")
 }
 
@@ -190,7 +190,7 @@ func formatNodes(nodes []Node) string {
 	return b.String()
 }
 
-func wantCode(t *testing.T, err error, code int, texts ...string) {
+func checkErrorCode(t *testing.T, err error, code int, texts ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*kube.Error](err)
 	if !ok || e.Code != code {

@@ -88,7 +88,7 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		if complete, err = r.readPods(timed); err != nil {
 			break
 		}
-		pending := len(r.nodes) - r.count((*nodeProgress).isDone)
+		pending := len(r.nodes) - r.countNodes((*nodeProgress).isDone)
 		if complete && pending == 0 || !remote.Sleep(timed, pollInterval(pending)) {
 			break
 		}
@@ -176,7 +176,7 @@ func (r *removalRun) notef(format string, args ...any) {
 	}
 }
 
-func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
+func (r *removalRun) countNodes(in func(*nodeProgress) bool) (n int) {
 	for _, p := range r.nodes {
 		if in(p) {
 			n++
@@ -230,7 +230,7 @@ func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
 		}
 	}
 	for i := range ask {
-		r.update(&ask[i], nodes, reported[i], failed[i])
+		r.updateNodes(&ask[i], nodes, reported[i], failed[i])
 	}
 	r.updatePodless(pods, nodes)
 	return true, nil
@@ -269,7 +269,7 @@ func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Nod
 // keyOf returns the name of a pod's node, or a name for the pod if it has no node.
 func keyOf(pod *corev1.Pod) string { return cmp.Or(podNodeName(pod), "pod "+pod.Name) }
 
-func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
+func (r *removalRun) updateNodes(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
 	n := newNode(pod, nodes, reported, failed, time.Now())
 	n.Name = keyOf(pod)
 	p := r.nodes[n.Name]
@@ -278,7 +278,7 @@ func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, repo
 		n.State = was // a new pod on a node without regcred
 	}
 	*p = nodeProgress{Node: n, uid: string(pod.UID)}
-	r.notify(p, was)
+	r.notifyChange(p, was)
 }
 
 // updatePodless updates nodes that no longer have a pod.
@@ -300,16 +300,16 @@ func (r *removalRun) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.N
 			p.State = StateDeleted
 			r.notef("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
-		r.notify(p, was)
+		r.notifyChange(p, was)
 	}
 }
 
-// notify calls OnChange if the state of a node has changed.
-func (r *removalRun) notify(p *nodeProgress, was State) {
+// notifyChange calls OnChange if the state of a node has changed.
+func (r *removalRun) notifyChange(p *nodeProgress, was State) {
 	if p.State == was || r.OnChange == nil {
 		return
 	}
-	r.OnChange(p.Node, r.count((*nodeProgress).removed), len(r.nodes))
+	r.OnChange(p.Node, r.countNodes((*nodeProgress).removed), len(r.nodes))
 }
 
 func (r *removalRun) result() *Removal {

@@ -26,44 +26,44 @@ import (
 // uninstallTest is a cluster from which regcred is uninstalled. It records the messages in
 // told.
 type uninstallTest struct {
-	*cluster
+	*testCluster
 	mu       sync.Mutex
 	messages []string
 }
 
 // newUninstallTest returns a cluster in which the pod of each node reports "installed".
 func newUninstallTest(t *testing.T, nodes ...string) *uninstallTest {
-	c := newCluster(t)
+	c := newTestCluster(t)
 	c.Put("configmaps", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred-state"}, Data: map[string]string{"state": "present", "other": "stays"},
 	})
 	for _, n := range nodes {
-		c.node(n)
-		c.pod(n)
+		c.addNode(n)
+		c.addAgentPod(n)
 		c.setStatus(n, agent.PhaseInstalled)
 	}
-	return &uninstallTest{cluster: c}
+	return &uninstallTest{testCluster: c}
 }
 
-func (r *uninstallTest) notify(text string) {
+func (r *uninstallTest) recordChange(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.messages = append(r.messages, text)
 }
 
-// hook returns a client with the permissions of the chart's Role.
-func (r *uninstallTest) hook() *Client {
+// newHookClient returns a client with the permissions of the chart's Role.
+func (r *uninstallTest) newHookClient() *Client {
 	r.Grant("hook", "patch", "configmaps")
 	r.Grant("hook", "list", "pods")
 	r.Grant("hook", "get", "pods/log")
-	return r.client("hook")
+	return r.newClient("hook")
 }
 
-func (r *uninstallTest) options() RemoveOptions {
+func (r *uninstallTest) removeOptions() RemoveOptions {
 	return RemoveOptions{
 		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: DefaultSelector, Timeout: 4 * time.Minute,
-		OnChange:  func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
-		OnMessage: r.notify,
+		OnChange:  func(n Node, removed, all int) { r.recordChange(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
+		OnMessage: r.recordChange,
 	}
 }
 
@@ -85,8 +85,8 @@ func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	}()
 }
 
-// summary returns a Removal as text.
-func summary(res *Removal, err error) string {
+// formatRemoval returns a Removal as text.
+func formatRemoval(res *Removal, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -98,14 +98,14 @@ func summary(res *Removal, err error) string {
 	return b.String()
 }
 
-func (r *uninstallTest) want(t *testing.T, c *Client, want string) {
+func (r *uninstallTest) checkUninstall(t *testing.T, c *Client, want string) {
 	t.Helper()
-	if diff := cmp.Diff(want, summary(c.Remove(t.Context(), r.options()))); diff != "" {
+	if diff := cmp.Diff(want, formatRemoval(c.Remove(t.Context(), r.removeOptions()))); diff != "" {
 		t.Errorf("(-want +got)\n%s\ntold:\n%s", diff, strings.Join(r.messages, "\n"))
 	}
 }
 
-func (r *uninstallTest) wantTold(t *testing.T, want ...string) {
+func (r *uninstallTest) checkNotified(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +123,8 @@ func TestRemove(t *testing.T) {
 		r.afterPatch(50*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
 		r.afterPatch(70*time.Second, func() { r.setStatus("b", agent.PhaseRemoved) })
 		begun := time.Now()
-		client := r.hook()
-		r.want(t, client, "removed [a b] gone []\n")
+		client := r.newHookClient()
+		r.checkUninstall(t, client, "removed [a b] gone []\n")
 		if took := time.Since(begun); took < 70*time.Second || took > 75*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -133,9 +133,9 @@ func TestRemove(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		slices.Sort(r.messages[:2])
-		r.wantTold(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
+		r.checkNotified(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
 		logs := r.CountRequests("get", "pods/log")
-		r.want(t, client, "removed [a b] gone []\n") // the second call returns immediately
+		r.checkUninstall(t, client, "removed [a b] gone []\n") // the second call returns immediately
 		if n := r.CountRequests("get", "pods/log") - logs; n != 2 {
 			t.Errorf("%d logs were read the second time", n)
 		}
@@ -147,16 +147,16 @@ func TestRemove(t *testing.T) {
 func TestMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newUninstallTest(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
-		r.node("away", makeUnreachable)
-		r.pod("away", unready)
+		r.addNode("away", makeUnreachable)
+		r.addAgentPod("away", makeUnready)
 		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
 		r.setStatus("busy", agent.PhaseApplying)
 		r.setStatus("failing", agent.PhaseNotRemoved, withReason("the kubelet would not start"))
 		r.setStatus("good", agent.PhaseRemoved)
 		r.setStatus("unsupported", agent.PhaseRemoved)
-		r.pod("pulling", makeWaiting("ImagePullBackOff", "401"))
+		r.addAgentPod("pulling", makeWaiting("ImagePullBackOff", "401"))
 		begun := time.Now()
-		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
+		r.checkUninstall(t, r.newClient(testkube.Admin), `removed [good unsupported] gone []
 away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise run sudo regcred uninstall --restart on the node
 busy applying: its pod is still applying the change (applying): wait and run this command again, or run sudo regcred uninstall --restart on the node
 deaf installed: its pod still reports installed; kubelets propagate the change within about a minute: run this command again, or run sudo regcred uninstall --restart on the node
@@ -179,26 +179,26 @@ func TestNewPods(t *testing.T) {
 		r := newUninstallTest(t, "a", "b")
 		r.setStatus("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
-			r.node("c")
-			r.pod("c")
+			r.addNode("c")
+			r.addAgentPod("c")
 			r.setStatus("c", agent.PhaseStarting)
-			r.pod("a", withName("regcred-a2"), makeWaiting("ImagePullBackOff", "401"))
+			r.addAgentPod("a", withName("regcred-a2"), makeWaiting("ImagePullBackOff", "401"))
 			r.Delete("pods", "kube-system", "regcred-a")
 			r.setStatus("b", agent.PhaseRemoved)
 		})
 		r.afterPatch(60*time.Second, func() { r.setStatus("c", agent.PhaseRemoved) })
-		r.want(t, r.hook(), "removed [a b c] gone []\n")
+		r.checkUninstall(t, r.newHookClient(), "removed [a b c] gone []\n")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := newUninstallTest(t, "a", "b")
 		r.setStatus("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
-			r.pod("a", withName("regcred-a2"))
+			r.addAgentPod("a", withName("regcred-a2"))
 			r.SetLog("kube-system", "regcred-a2", statusLine("a", agent.PhaseInstalled))
 			r.Delete("pods", "kube-system", "regcred-a")
 		})
 		r.afterPatch(60*time.Second, func() { r.setStatus("b", agent.PhaseRemoved) })
-		got := summary(r.hook().Remove(t.Context(), r.options()))
+		got := formatRemoval(r.newHookClient().Remove(t.Context(), r.removeOptions()))
 		if !strings.HasPrefix(got, "removed [b] gone []\na installed: ") {
 			t.Error(got)
 		}
@@ -219,11 +219,11 @@ func TestDeletedNodes(t *testing.T) {
 				r.Delete("nodes", "", "b")
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
-			r.afterPatch(50*time.Second, func() { r.pod("c", withName("new")) })
+			r.afterPatch(50*time.Second, func() { r.addAgentPod("c", withName("new")) })
 			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", statusLine("c", agent.PhaseRemoved)) })
 			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
 			begun := time.Now()
-			r.want(t, r.hook(), "removed [a c] gone [b]\n")
+			r.checkUninstall(t, r.newHookClient(), "removed [a c] gone [b]\n")
 			least, most := 55*time.Second, 60*time.Second
 			if !allowed {
 				least, most = 125*time.Second, 130*time.Second
@@ -244,7 +244,7 @@ func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newUninstallTest(t, "a")
 		r.afterPatch(5*time.Second, func() { r.Delete("pods", "kube-system", "regcred-a") })
-		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: run sudo regcred uninstall --restart on the node\n")
+		r.checkUninstall(t, r.newClient(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: run sudo regcred uninstall --restart on the node\n")
 	})
 }
 
@@ -253,13 +253,13 @@ func TestSelectorChanged(t *testing.T) {
 func TestNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newUninstallTest(t)
-		client := r.hook()
-		r.want(t, client, "removed [] gone []\n")
+		client := r.newHookClient()
+		r.checkUninstall(t, client, "removed [] gone []\n")
 		r.Delete("configmaps", "kube-system", "regcred-state")
-		r.want(t, client, "removed [] gone []\n")
-		r.pod("a")
+		r.checkUninstall(t, client, "removed [] gone []\n")
+		r.addAgentPod("a")
 		r.setStatus("a", agent.PhaseInstalled)
-		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but 1 pods read it")
+		r.checkUninstall(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but 1 pods read it")
 	})
 }
 
@@ -303,10 +303,10 @@ func TestRemoveTransient(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newUninstallTest(t, "a")
-				client := r.client(testkube.Admin)
+				client := r.newClient(testkube.Admin)
 				r.afterPatch(90*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
 				tt.spoil(r)
-				r.want(t, client, "removed [a] gone []\n")
+				r.checkUninstall(t, client, "removed [a] gone []\n")
 				n := 0
 				for _, text := range r.messages {
 					if strings.HasPrefix(text, "retrying") {
@@ -332,11 +332,11 @@ func TestRemoveTransient(t *testing.T) {
 func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newUninstallTest(t, "a")
-		client := r.hook()
+		client := r.newHookClient()
 		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods", Times: testkube.Forever})
-		r.want(t, client, "error: the state was set to absent, but after 4m0s it is still unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
+		r.checkUninstall(t, client, "error: the state was set to absent, but after 4m0s it is still unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
 		r.Stop()
-		r.want(t, client, "error: could not set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
+		r.checkUninstall(t, client, "error: could not set the state to absent within 4m0s: patch configmaps kube-system/regcred-state: http://testkube: connection refused")
 	})
 }
 
@@ -351,11 +351,11 @@ func TestRemoveForbidden(t *testing.T) {
 		t.Run(tt.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newUninstallTest(t, "a")
-				client := r.hook()
+				client := r.newHookClient()
 				r.Revoke("hook", tt.verb, tt.resource)
 				begun := time.Now()
-				_, err := client.Remove(t.Context(), r.options())
-				wantCode(t, err, http.StatusForbidden, tt.want)
+				_, err := client.Remove(t.Context(), r.removeOptions())
+				checkErrorCode(t, err, http.StatusForbidden, tt.want)
 				if took := time.Since(begun); took > 5*time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -371,7 +371,7 @@ func TestRemoveOneForbids(t *testing.T) {
 		r := newUninstallTest(t, "a", "b")
 		r.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
 		r.afterPatch(40*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
-		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
+		r.checkUninstall(t, r.newHookClient(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
 	})
 }
 
@@ -387,14 +387,14 @@ func TestRemoveOthers(t *testing.T) {
 				}}}
 			}
 		}
-		r.pod("a", state("regcred-state"))
+		r.addAgentPod("a", state("regcred-state"))
 		for _, node := range []string{"a", "c"} {
-			r.pod(node, withName("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
+			r.addAgentPod(node, withName("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
 			r.SetLog("kube-system", "other-"+node, statusLine(node, agent.PhaseInstalled)+"\n")
 		}
 		r.afterPatch(40*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
-		r.want(t, r.hook(), "removed [a] gone []\n")
-		r.wantTold(t, "a installed 0/1", "a removed 1/1")
+		r.checkUninstall(t, r.newHookClient(), "removed [a] gone []\n")
+		r.checkNotified(t, "a installed 0/1", "a removed 1/1")
 	})
 }
 
@@ -410,7 +410,7 @@ func TestRemoveInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			begun := time.Now()
 			go func() { time.Sleep(5 * time.Second); cancel() }()
-			_, err := r.hook().Remove(ctx, r.options())
+			_, err := r.newHookClient().Remove(ctx, r.removeOptions())
 			if took := time.Since(begun); !errors.Is(err, context.Canceled) || took != 5*time.Second {
 				t.Errorf("%+v: after %v: %v", fault, took, err)
 			}
@@ -424,7 +424,7 @@ func TestClocks(t *testing.T) {
 		r := newUninstallTest(t, "early", "late")
 		r.setStatus("early", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
 		r.setStatus("late", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
-		r.want(t, r.hook(), "removed [early late] gone []\n")
+		r.checkUninstall(t, r.newHookClient(), "removed [early late] gone []\n")
 	})
 }
 
@@ -434,7 +434,7 @@ func TestRemoveMany(t *testing.T) {
 		r := newUninstallTest(t)
 		for i := range 500 {
 			name := fmt.Sprintf("node-%03d", i)
-			r.pod(name)
+			r.addAgentPod(name)
 			r.setStatus(name, agent.PhaseInstalled)
 		}
 		r.afterPatch(time.Minute, func() {
@@ -442,7 +442,7 @@ func TestRemoveMany(t *testing.T) {
 				r.setStatus(fmt.Sprintf("node-%03d", i), agent.PhaseRemoved)
 			}
 		})
-		res, err := r.hook().Remove(t.Context(), r.options())
+		res, err := r.newHookClient().Remove(t.Context(), r.removeOptions())
 		if err != nil || len(res.Removed) != 500 {
 			t.Fatalf("error %v", err)
 		}

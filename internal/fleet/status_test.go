@@ -25,9 +25,9 @@ import (
 	"github.com/regcred/regcred/internal/testkube"
 )
 
-func readFleet(t *testing.T, c *cluster) *Fleet {
+func readFleet(t *testing.T, c *testCluster) *Fleet {
 	t.Helper()
-	return must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
+	return must.Get(c.newClient(testkube.Admin).Status(t.Context(), Query{}))(t)
 }
 
 // TestStates verifies how a node's state is derived from its pod's status, the pod and the
@@ -36,41 +36,41 @@ func TestStates(t *testing.T) {
 	long := "Back-off pulling image \"registry.example/regcred:1\":\nErrImagePull: 401"
 	for _, tt := range []struct {
 		name string
-		with func(c *cluster)
+		with func(c *testCluster)
 		want string
 	}{
-		{"installed", func(c *cluster) { c.pod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
-		{"planned", func(c *cluster) { c.pod("n"); c.setStatus("n", agent.PhasePlanned) }, "n planned well\n"},
-		{"unsupported", func(c *cluster) {
-			c.pod("n")
+		{"installed", func(c *testCluster) { c.addAgentPod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"planned", func(c *testCluster) { c.addAgentPod("n"); c.setStatus("n", agent.PhasePlanned) }, "n planned well\n"},
+		{"unsupported", func(c *testCluster) {
+			c.addAgentPod("n")
 			c.setStatus("n", agent.PhaseUnsupported, withReason("Bottlerocket: set it by apiclient"))
 		},
 			"n unsupported well: Bottlerocket: set it by apiclient\n"},
-		{"failed", func(c *cluster) {
-			c.pod("n", unready)
+		{"failed", func(c *testCluster) {
+			c.addAgentPod("n", makeUnready)
 			c.setStatus("n", agent.PhaseFailed, withReason("the kubelet did not start"))
 		},
 			"n failed: the kubelet did not start\n"},
-		{"drifted", func(c *cluster) {
-			c.pod("n", unready)
+		{"drifted", func(c *testCluster) {
+			c.addAgentPod("n", makeUnready)
 			c.setStatus("n", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
 		}, "n drifted: file a is gone; file b differs\n"},
-		{"last error", func(c *cluster) {
-			c.pod("n", unready)
+		{"last error", func(c *testCluster) {
+			c.addAgentPod("n", makeUnready)
 			c.setStatus("n", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
 		}, "n failed: no space\n"},
-		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.setStatus("n", "asleep", withReason("so it is")) }, "n asleep: so it is\n"},
-		{"cannot be pulled", func(c *cluster) { c.pod("n", makeWaiting("ImagePullBackOff", long)) },
+		{"a phase of a newer agent", func(c *testCluster) { c.addAgentPod("n", makeUnready); c.setStatus("n", "asleep", withReason("so it is")) }, "n asleep: so it is\n"},
+		{"cannot be pulled", func(c *testCluster) { c.addAgentPod("n", makeWaiting("ImagePullBackOff", long)) },
 			"n not-running: ImagePullBackOff: Back-off pulling image \"registry.example/regcred:1\": ErrImagePull: 401\n"},
-		{"init container cannot be pulled", func(c *cluster) { c.pod("n", makeWaitInInit("ErrImageNeverPull", "it is not there")) },
+		{"init container cannot be pulled", func(c *testCluster) { c.addAgentPod("n", makeWaitInInit("ErrImageNeverPull", "it is not there")) },
 			"n not-running: container copy: ErrImageNeverPull: it is not there\n"},
-		{"crashes", func(c *cluster) {
-			c.pod("n", makeWaiting("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
+		{"crashes", func(c *testCluster) {
+			c.addAgentPod("n", makeWaiting("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Message: "note: x\nerror: no such flag\n"}
 			})
 		}, "n not-running: CrashLoopBackOff: back-off 5m0s; exit code 2: error: no such flag\n"},
-		{"not scheduled", func(c *cluster) {
-			c.pod("n", func(p *corev1.Pod) {
+		{"not scheduled", func(c *testCluster) {
+			c.addAgentPod("n", func(p *corev1.Pod) {
 				p.Spec.NodeName = ""
 				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
@@ -82,53 +82,53 @@ func TestStates(t *testing.T) {
 				}}}
 			})
 		}, "n not-running: its pod is not scheduled: 0/1 nodes are available: Insufficient memory\n"},
-		{"evicted", func(c *cluster) {
-			c.pod("n", func(p *corev1.Pod) {
+		{"evicted", func(c *testCluster) {
+			c.addAgentPod("n", func(p *corev1.Pod) {
 				p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
 			})
 		}, "n not-running: its pod has failed: Evicted: The node was low on resource: memory.\n"},
-		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
-		{"away", func(c *cluster) {
-			c.node("n", makeUnreachable)
-			c.pod("n", unready)
+		{"no pod", func(c *testCluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
+		{"away", func(c *testCluster) {
+			c.addNode("n", makeUnreachable)
+			c.addAgentPod("n", makeUnready)
 			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
-		{"not ready, but it answers", func(c *cluster) { c.node("n", makeUnreachable); c.pod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
-		{"away before its pod ran", func(c *cluster) { c.node("n", makeUnreachable); c.pod("n", makeWaiting("ContainerCreating", "")) },
+		{"not ready, but it answers", func(c *testCluster) { c.addNode("n", makeUnreachable); c.addAgentPod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"away before its pod ran", func(c *testCluster) { c.addNode("n", makeUnreachable); c.addAgentPod("n", makeWaiting("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
-		{"not ready, and its log is empty", func(c *cluster) { c.node("n", makeNotReady); c.pod("n") },
+		{"not ready, and its log is empty", func(c *testCluster) { c.addNode("n", makeNotReady); c.addAgentPod("n") },
 			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
-		{"not ready, and its pod waits", func(c *cluster) { c.node("n", makeNotReady); c.pod("n", makeWaiting("ErrImagePull", "401")) },
+		{"not ready, and its pod waits", func(c *testCluster) { c.addNode("n", makeNotReady); c.addAgentPod("n", makeWaiting("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
-		{"away without a pod", func(c *cluster) { c.node("n", makeUnreachable) },
+		{"away without a pod", func(c *testCluster) { c.addNode("n", makeUnreachable) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; it has no pod\n"},
-		{"log of a node that is ready", func(c *cluster) {
-			c.pod("n")
+		{"log of a node that is ready", func(c *testCluster) {
+			c.addAgentPod("n")
 			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods/log", Message: "x509: certificate has expired"})
 		}, "n unknown: get pods/log kube-system/regcred-n: http://testkube returned 500 Internal Server Error: x509: certificate has expired\n"},
-		{"no word", func(c *cluster) { c.pod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
+		{"no word", func(c *testCluster) { c.addAgentPod("n"); c.SetLog("kube-system", "regcred-n", "note: hello\n") },
 			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
-		{"just begun", func(c *cluster) {
-			c.pod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
+		{"just begun", func(c *testCluster) {
+			c.addAgentPod("n", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Now() })
 		}, "n starting: its pod has just started\n"},
-		{"long silent", func(c *cluster) {
-			c.pod("n")
+		{"long silent", func(c *testCluster) {
+			c.addAgentPod("n")
 			c.setStatus("n", agent.PhaseInstalled, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
 		}, "n silent: its pod is running but has not reported anything since phase installed\n"},
-		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.setStatus("n", agent.PhaseInstalled) },
+		{"deleted", func(c *testCluster) { c.Delete("nodes", "", "n"); c.addAgentPod("n"); c.setStatus("n", agent.PhaseInstalled) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
-		{"not replaced yet", func(c *cluster) { c.pod("n", withOldRevision); c.setStatus("n", agent.PhaseInstalled) },
+		{"not replaced yet", func(c *testCluster) { c.addAgentPod("n", withOldRevision); c.setStatus("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
-		{"two pods", func(c *cluster) { // the old pod is terminating
-			c.pod("n", withName("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
-			c.pod("n")
+		{"two pods", func(c *testCluster) { // the old pod is terminating
+			c.addAgentPod("n", withName("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
+			c.addAgentPod("n")
 			c.setStatus("n", agent.PhaseApplying)
 		}, "n applying\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
-				c.node("n")
+				c := newTestCluster(t)
+				c.addNode("n")
 				tt.with(c)
 				if diff := cmp.Diff(tt.want, formatNodes(readFleet(t, c).Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
@@ -141,11 +141,11 @@ func TestStates(t *testing.T) {
 // TestPodsOfOtherNamespaces verifies that a pod in another namespace that imitates an agent's
 // pod is listed under its own namespace, and does not replace the agent's pod.
 func TestPodsOfOtherNamespaces(t *testing.T) {
-	c := newCluster(t)
-	c.node("n")
-	c.pod("n", unready)
+	c := newTestCluster(t)
+	c.addNode("n")
+	c.addAgentPod("n", makeUnready)
 	c.setStatus("n", agent.PhaseFailed, withReason("the kubelet did not start"))
-	c.pod("n", func(p *corev1.Pod) {
+	c.addAgentPod("n", func(p *corev1.Pod) {
 		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
 	})
 	c.SetLog("tenant", "regcred-n", statusLine("n", agent.PhaseInstalled)+"\n")
@@ -160,10 +160,10 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 
 // TestHostileStatus verifies that text from any status is shortened and printed on one line.
 func TestHostileStatus(t *testing.T) {
-	c := newCluster(t)
+	c := newTestCluster(t)
 	for _, n := range []string{"a", "b", "c", "d"} {
-		c.node(n)
-		c.pod(n, unready)
+		c.addNode(n)
+		c.addAgentPod(n, makeUnready)
 	}
 	long := strings.Repeat("x\n\x1b[2J ", 10_000)
 	c.setStatus("a", agent.PhaseFailed, withReason(long))
@@ -183,18 +183,18 @@ func TestSelected(t *testing.T) {
 		return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+		c := newTestCluster(t)
 		ds := c.daemonSet()
 		ds.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"}
 		ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		c.Put("daemonsets", ds)
 		in := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "a"} }
-		c.node("other-pool")
-		c.node("yes", in)
-		c.node("control-plane", in, taint("node-role.kubernetes.io/control-plane", corev1.TaintEffectNoSchedule))
-		c.node("cordoned", in, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule))
-		c.node("gpu", in, taint("gpu", corev1.TaintEffectNoExecute))
-		c.node("preferred", in, taint("x", corev1.TaintEffectPreferNoSchedule))
+		c.addNode("other-pool")
+		c.addNode("yes", in)
+		c.addNode("control-plane", in, taint("node-role.kubernetes.io/control-plane", corev1.TaintEffectNoSchedule))
+		c.addNode("cordoned", in, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule))
+		c.addNode("gpu", in, taint("gpu", corev1.TaintEffectNoExecute))
+		c.addNode("preferred", in, taint("x", corev1.TaintEffectPreferNoSchedule))
 		var got []string
 		for _, n := range readFleet(t, c).Nodes {
 			got = append(got, n.Name)
@@ -209,41 +209,41 @@ func TestSelected(t *testing.T) {
 func TestRollout(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		with func(c *cluster, ds *appsv1.DaemonSet)
+		with func(c *testCluster, ds *appsv1.DaemonSet)
 		want Rollout
 	}{
-		{"done", func(c *cluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: ProgressDone}},
-		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.setStatus("a", agent.PhaseFailed) }, Rollout{Progress: ProgressDone}},
-		{"under way", func(c *cluster, ds *appsv1.DaemonSet) {
-			c.pod("a", unready)
+		{"done", func(c *testCluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: ProgressDone}},
+		{"done, one fails", func(c *testCluster, ds *appsv1.DaemonSet) { c.addAgentPod("a", makeUnready); c.setStatus("a", agent.PhaseFailed) }, Rollout{Progress: ProgressDone}},
+		{"under way", func(c *testCluster, ds *appsv1.DaemonSet) {
+			c.addAgentPod("a", makeUnready)
 			c.setStatus("a", agent.PhaseApplying)
-			c.pod("b", withOldRevision)
+			c.addAgentPod("b", withOldRevision)
 		}, Rollout{Progress: ProgressRunning, Outdated: 1}},
-		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: ProgressRunning}},
-		{"stopped by a failure", func(c *cluster, ds *appsv1.DaemonSet) {
-			c.pod("a", unready)
+		{"not seen yet", func(c *testCluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: ProgressRunning}},
+		{"stopped by a failure", func(c *testCluster, ds *appsv1.DaemonSet) {
+			c.addAgentPod("a", makeUnready)
 			c.setStatus("a", agent.PhaseFailed)
-			c.pod("b", withOldRevision)
-			c.pod("c", withOldRevision)
+			c.addAgentPod("b", withOldRevision)
+			c.addAgentPod("c", withOldRevision)
 		}, Rollout{Progress: ProgressStopped, Outdated: 2, StoppedBy: []string{"a"}}},
-		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
-			c.node("a", makeUnreachable)
-			c.pod("a", withOldRevision, unready)
+		{"stopped by one that is away", func(c *testCluster, ds *appsv1.DaemonSet) {
+			c.addNode("a", makeUnreachable)
+			c.addAgentPod("a", withOldRevision, makeUnready)
 			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-a"})
 		}, Rollout{Progress: ProgressStopped, Outdated: 1, StoppedBy: []string{"a"}}},
-		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
+		{"more may fail", func(c *testCluster, ds *appsv1.DaemonSet) {
 			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
-			c.pod("a", unready)
+			c.addAgentPod("a", makeUnready)
 			c.setStatus("a", agent.PhaseFailed)
-			c.pod("b", withOldRevision)
+			c.addAgentPod("b", withOldRevision)
 		}, Rollout{Progress: ProgressRunning, Outdated: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
+				c := newTestCluster(t)
 				for _, n := range []string{"a", "b", "c"} {
-					c.node(n)
-					c.pod(n)
+					c.addNode(n)
+					c.addAgentPod(n)
 					c.setStatus(n, agent.PhaseInstalled)
 				}
 				ds := c.daemonSet()
@@ -286,8 +286,8 @@ func TestLogs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
-				c.pod("n")
+				c := newTestCluster(t)
+				c.addAgentPod("n")
 				c.SetLog("kube-system", "regcred-n", tt.log)
 				var got agent.Phase
 				if n := readFleet(t, c).Nodes[0]; n.Status != nil {
@@ -326,17 +326,17 @@ func TestForbidden(t *testing.T) {
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
-				c.node("a")
-				c.node("n")
-				c.pod("n")
+				c := newTestCluster(t)
+				c.addNode("a")
+				c.addNode("n")
+				c.addAgentPod("n")
 				c.setStatus("n", agent.PhaseInstalled)
 				for _, resource := range []string{"pods", "pods/log", "nodes", "daemonsets"} {
 					if resource != tt.resource {
 						c.Grant("eve", "*", resource)
 					}
 				}
-				f := must.Get(c.client("eve").Status(t.Context(), Query{}))(t)
+				f := must.Get(c.newClient("eve").Status(t.Context(), Query{}))(t)
 				if diff := cmp.Diff(tt.want, formatNodes(f.Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
@@ -352,15 +352,15 @@ func TestForbidden(t *testing.T) {
 // namespaces. Missing permissions are reported if that fails, too.
 func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		c.pod("n")
-		client := c.client("eve")
+		c := newTestCluster(t)
+		c.addAgentPod("n")
+		client := c.newClient("eve")
 		_, err := client.Status(t.Context(), Query{Fallback: "kube-system"})
-		wantCode(t, err, http.StatusForbidden, "list pods in kube-system")
+		checkErrorCode(t, err, http.StatusForbidden, "list pods in kube-system")
 		_, err = client.Status(t.Context(), Query{})
-		wantCode(t, err, http.StatusForbidden, "list pods: ")
+		checkErrorCode(t, err, http.StatusForbidden, "list pods: ")
 		c.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Verb: "list", Resource: "pods"})
-		f, err := c.client(testkube.Admin).Status(t.Context(), Query{Fallback: "kube-system"})
+		f, err := c.newClient(testkube.Admin).Status(t.Context(), Query{Fallback: "kube-system"})
 		if err != nil || f.Namespace != "kube-system" || len(f.Nodes) != 1 || len(f.Notes) != 1 {
 			t.Errorf("%+v, error %v", f, err)
 		}
@@ -371,14 +371,14 @@ func TestFallback(t *testing.T) {
 // concurrently.
 func TestManyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+		c := newTestCluster(t)
 		for i := range 500 {
 			name := fmt.Sprintf("node-%03d", i)
-			c.node(name)
-			c.pod(name)
+			c.addNode(name)
+			c.addAgentPod(name)
 			c.setStatus(name, agent.PhaseInstalled)
 		}
-		client := c.client(testkube.Admin)
+		client := c.newClient(testkube.Admin)
 		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Resource: "pods/log", Times: maxConcurrentLogs})
 		go func() {
 			synctest.Wait()
@@ -410,10 +410,10 @@ func TestManyNodes(t *testing.T) {
 // TestExpired verifies that list starts again once if the API server's snapshot expires.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+		c := newTestCluster(t)
 		for i := range 300 {
-			c.node(fmt.Sprint("node-", i))
-			c.pod(fmt.Sprint("node-", i))
+			c.addNode(fmt.Sprint("node-", i))
+			c.addAgentPod(fmt.Sprint("node-", i))
 		}
 		for _, resource := range []string{"pods", "nodes"} {
 			c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: resource, After: 1})
@@ -423,8 +423,8 @@ func TestExpired(t *testing.T) {
 		}
 		c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: "pods", After: 1})
 		c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: "pods", After: 1})
-		_, err := c.client(testkube.Admin).Status(t.Context(), Query{})
-		wantCode(t, err, http.StatusGone)
+		_, err := c.newClient(testkube.Admin).Status(t.Context(), Query{})
+		checkErrorCode(t, err, http.StatusGone)
 	})
 }
 
@@ -432,10 +432,10 @@ func TestExpired(t *testing.T) {
 // delay other nodes.
 func TestSlowNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+		c := newTestCluster(t)
 		for _, n := range []string{"a", "b"} {
-			c.node(n)
-			c.pod(n)
+			c.addNode(n)
+			c.addAgentPod(n)
 			c.setStatus(n, agent.PhaseInstalled)
 		}
 		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Name: "regcred-a"})
@@ -455,9 +455,9 @@ func TestSlowNode(t *testing.T) {
 // connection.
 func TestRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		c.node("n")
-		c.pod("n")
+		c := newTestCluster(t)
+		c.addNode("n")
+		c.addAgentPod("n")
 		c.setStatus("n", agent.PhaseInstalled)
 		c.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
 		c.Inject(testkube.Fault{Kind: testkube.FaultConnReset, Resource: "pods"})
@@ -472,12 +472,12 @@ func TestRetried(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {
-			c := newCluster(t)
-			c.pod("n")
+			c := newTestCluster(t)
+			c.addAgentPod("n")
 			c.Inject(testkube.Fault{Kind: testkube.FaultHang, Resource: resource})
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel) // when all goroutines wait for the hanging request
-			if _, err := c.client(testkube.Admin).Status(ctx, Query{}); !errors.Is(err, context.Canceled) {
+			if _, err := c.newClient(testkube.Admin).Status(ctx, Query{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v", resource, err)
 			}
 		}
@@ -488,9 +488,9 @@ func TestInterrupted(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, kind := range []testkube.FaultKind{testkube.FaultHTMLBody, testkube.FaultBadObject} {
-			c := newCluster(t)
+			c := newTestCluster(t)
 			c.Inject(testkube.Fault{Kind: kind, Resource: "pods"})
-			_, err := c.client(testkube.Admin).Status(t.Context(), Query{})
+			_, err := c.newClient(testkube.Admin).Status(t.Context(), Query{})
 			if err == nil || !strings.Contains(err.Error(), "the response is not a PodList") || strings.Contains(err.Error(), "open-sesame") {
 				t.Error(err)
 			}

@@ -50,7 +50,7 @@ func Wait(ctx context.Context, f *os.File) error {
 		case err != nil:
 			return err
 		case time.Now().After(end):
-			return fmt.Errorf("%s has held the lock (flock) for %s: if that process hangs, stop it", cmp.Or(holder(f), "another process"), maxLockWait)
+			return fmt.Errorf("%s has held the lock (flock) for %s: if that process hangs, stop it", cmp.Or(describeHolder(f), "another process"), maxLockWait)
 		}
 		// Poll the lock, because a blocking flock call would ignore the context.
 		select {

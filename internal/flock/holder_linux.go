@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder returns "process N" for the process that holds a lock on a file, or "" if it is
+// describeHolder returns "process N" for the process that holds a lock on a file, or "" if it is
 // unknown, for example because it is in another container.
-func holder(f *os.File) string {
+func describeHolder(f *os.File) string {
 	var stat unix.Stat_t
 	locks, err := os.ReadFile("/proc/locks") // proc_locks(5)
 	if err != nil || unix.Fstat(int(f.Fd()), &stat) != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-const providers = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"plugin-%d",
+const providersFileName = `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"plugin-%d",
 "matchImages":["registry.example"],"defaultCacheDuration":"0s","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
 
 func newStore(t *testing.T) generation.Store {
@@ -33,11 +33,11 @@ func newStore(t *testing.T) generation.Store {
 	return generation.Store{Dir: t.TempDir()}
 }
 
-// flips is the number of activations in TestSwitches. Each is synced to the disk.
-var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
+// activationCount is the number of activations in TestSwitches. Each is synced to the disk.
+var activationCount = flag.Int("flips", 100, "how many `flips` readers are to see")
 
-// create creates a generation whose files contain the generation's number.
-func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
+// createGeneration creates a generation whose files contain the generation's number.
+func createGeneration(t testing.TB, s generation.Store, previous int) *generation.Manifest {
 	t.Helper()
 	numbers, err := s.ListNumbers()
 	if err != nil {
@@ -49,7 +49,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 	}
 	m := &generation.Manifest{Previous: previous, Created: time.Now(), MaxStale: generation.Duration(time.Minute), Source: fmt.Sprint(n)}
 	err = s.Create(t.Context(), m, []generation.SourceFile{
-		generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
+		generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providersFileName, n)),
 		generation.SourceFileFromBytes(generation.ExecutablePath(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
 		generation.SourceFileFromBytes(generation.DispatcherName, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
 	}, nil)
@@ -59,8 +59,8 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 	return m
 }
 
-// check returns an error unless all files of the open generation contain the same number.
-func check(c *generation.LockedGeneration) error {
+// checkSameNumber returns an error unless all files of the open generation contain the same number.
+func checkSameNumber(c *generation.LockedGeneration) error {
 	name := "plugin-" + c.Manifest.Source
 	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
 		return fmt.Errorf("%s has generation %s with provider %s", c.Dir, c.Manifest.Source, c.Config.Providers[0].Name)
@@ -74,7 +74,7 @@ func check(c *generation.LockedGeneration) error {
 func TestSwitches(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
-	must.Do(t, s.Activate(create(t, s, 0).Number))
+	must.Do(t, s.Activate(createGeneration(t, s, 0).Number))
 	var reads atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
@@ -83,7 +83,7 @@ func TestSwitches(t *testing.T) {
 			for ctx.Err() == nil {
 				c, err := generation.OpenCurrent(s.Dir)
 				if err == nil {
-					err = check(c)
+					err = checkSameNumber(c)
 					c.Close()
 				}
 				if err != nil {
@@ -94,11 +94,11 @@ func TestSwitches(t *testing.T) {
 			}
 		})
 	}
-	for i := range *flips {
+	for i := range *activationCount {
 		current := must.Get(s.Current())(t)
 		next := current - 1 // mostly activate an earlier generation
 		if numbers, _ := s.ListNumbers(); i%20 == 0 || !slices.Contains(numbers, next) {
-			next = create(t, s, current).Number
+			next = createGeneration(t, s, current).Number
 		}
 		must.Do(t, errors.Join(s.Activate(next), s.RemoveOld(ctx, keep)))
 	}
@@ -107,18 +107,18 @@ func TestSwitches(t *testing.T) {
 	if numbers, err := s.ListNumbers(); err != nil || len(numbers) > keep+2 {
 		t.Errorf("left: %v, %v", numbers, err)
 	}
-	t.Logf("%d flips under %d reads", *flips, reads.Load())
+	t.Logf("%d flips under %d reads", *activationCount, reads.Load())
 }
 
 // TestSweepLeavesWhatIsInUse verifies that RemoveOld keeps a generation that is open.
 func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	s := newStore(t)
-	must.Do(t, s.Activate(create(t, s, 0).Number))
+	must.Do(t, s.Activate(createGeneration(t, s, 0).Number))
 	c := must.Get(generation.OpenCurrent(s.Dir))(t)
 	for n := 1; n < 5; n++ {
-		must.Do(t, errors.Join(s.Activate(create(t, s, n).Number), s.RemoveOld(t.Context(), 1)))
+		must.Do(t, errors.Join(s.Activate(createGeneration(t, s, n).Number), s.RemoveOld(t.Context(), 1)))
 	}
-	if err := check(c); err != nil {
+	if err := checkSameNumber(c); err != nil {
 		t.Error(err)
 	}
 	c.Close()
@@ -158,7 +158,7 @@ func TestBrokenStates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStore(t)
-			must.Do(t, errors.Join(s.Activate(create(t, s, 0).Number), tt.spoil(s)))
+			must.Do(t, errors.Join(s.Activate(createGeneration(t, s, 0).Number), tt.spoil(s)))
 			_, err := generation.OpenCurrent(s.Dir)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, tt.says)
@@ -171,7 +171,7 @@ func TestBrokenStates(t *testing.T) {
 // that the next attempt creates it.
 func TestCreateBroken(t *testing.T) {
 	s := newStore(t)
-	create(t, s, 0)
+	createGeneration(t, s, 0)
 	broken, failed := errors.New("broken"), 0
 	for fail := 1; ; fail++ {
 		step := 0
@@ -220,7 +220,7 @@ func TestCopyChanges(t *testing.T) {
 // TestChanged verifies that ModifiedFiles returns files whose content or mode was changed.
 func TestChanged(t *testing.T) {
 	s := newStore(t)
-	m := create(t, s, 0)
+	m := createGeneration(t, s, 0)
 	if list := s.ModifiedFiles(t.Context(), m); list != nil {
 		t.Errorf("changed: %v", list)
 	}
@@ -236,7 +236,7 @@ func TestChanged(t *testing.T) {
 // because the configuration may contain secrets.
 func TestSecretsStayPrivate(t *testing.T) {
 	s := newStore(t)
-	create(t, s, 0)
+	createGeneration(t, s, 0)
 	info, err := os.Stat(s.GenerationPath(1))
 	if err != nil || info.Mode() != fs.ModeDir|0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)

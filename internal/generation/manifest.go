@@ -201,7 +201,7 @@ func decodeManifest(name string, data []byte, number int) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(data, m)
 	if err == nil {
-		err = m.check(number)
+		err = m.checkManifest(number)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", name, err)
@@ -209,9 +209,9 @@ func decodeManifest(name string, data []byte, number int) (*Manifest, error) {
 	return m, nil
 }
 
-// check returns an error if a manifest cannot be the one of generation number, or if it names
+// checkManifest returns an error if a manifest cannot be the one of generation number, or if it names
 // files where regcred has none.
-func (m *Manifest) check(number int) error {
+func (m *Manifest) checkManifest(number int) error {
 	switch {
 	case m.Number != number:
 		return fmt.Errorf("it is the manifest of generation %d", m.Number)

@@ -37,7 +37,7 @@ func TestForeignManifest(t *testing.T) {
 		`"name": "config/providers.json"`: `"name": "config/.."`,
 	} {
 		s := newStore(t)
-		must.Do(t, s.Activate(create(t, s, 0).Number))
+		must.Do(t, s.Activate(createGeneration(t, s, 0).Number))
 		name := s.GenerationPath(1, "manifest.json")
 		data := string(must.Get(os.ReadFile(name))(t))
 		old = strings.TrimSuffix(old, " ")
@@ -87,7 +87,7 @@ func TestManifestBytes(t *testing.T) {
 func TestStrayNames(t *testing.T) {
 	for _, name := range []string{"9223372036854775807", "99999999999999999999", "1000000000", "007", "+7", "-7", "7x", "old-7", ""} {
 		s := newStore(t)
-		create(t, s, 0)
+		createGeneration(t, s, 0)
 		must.Do(t, os.MkdirAll(s.Path("generations", name), 0o700))
 		if n, err := s.NextNumber(0); n != 2 || err != nil {
 			t.Errorf("next to %q: generation %d, %v", name, n, err)
@@ -119,7 +119,7 @@ func TestLackIsNoDamage(t *testing.T) {
 		return
 	}
 	s := newStore(t)
-	must.Do(t, s.Activate(create(t, s, 0).Number))
+	must.Do(t, s.Activate(createGeneration(t, s, 0).Number))
 	cmd := exec.Command("sh", "-c", `ulimit -n 40; exec "$0" "$@"`, os.Args[0], "-test.run=^TestLackIsNoDamage$")
 	cmd.Env = append(os.Environ(), inside+"="+s.Dir)
 	out, err := cmd.CombinedOutput()

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// suffixes contains the rules of the public suffix list, one per line and sorted. golang.org/x/net/publicsuffix
+// publicSuffixes contains the rules of the public suffix list, one per line and sorted. golang.org/x/net/publicsuffix
 // has the same list, but imports net/http, which would make plugins without network access half as
 // large again.
 //
 //go:embed suffixes.txt
-var suffixes string
+var publicSuffixes string
 
 // OpenSuffix returns the public suffix, such as co.uk or github.io, that follows a pattern's last *
 // or contains the *. Anyone can register a name under it. OpenSuffix returns "" if there is none.
@@ -43,7 +43,7 @@ func isPublicSuffix(host string) bool {
 
 // hasRule searches the sorted rules, which an empty line separates from the license.
 func hasRule(rule string) bool {
-	_, rules, _ := strings.Cut(suffixes, "\n\n")
+	_, rules, _ := strings.Cut(publicSuffixes, "\n\n")
 	for rules != "" {
 		start := strings.LastIndexByte(rules[:len(rules)/2], '\n') + 1
 		line, after, _ := strings.Cut(rules[start:], "\n")

@@ -34,7 +34,7 @@ func TestSuffixes(t *testing.T) {
 		must.Do(t, os.WriteFile("suffixes.txt", []byte(head+strings.Join(listedRules(t), "\n")+"\n"), 0o644))
 		return
 	}
-	rest, ok := strings.CutPrefix(suffixes, head)
+	rest, ok := strings.CutPrefix(publicSuffixes, head)
 	if !ok {
 		t.Fatalf("suffixes.txt is not of the version %q: run this test with -update-suffixes", publicsuffix.List.String())
 	}

@@ -91,10 +91,10 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 		return 0, err
 	}
 	defer u.stderr.close()
-	if err := u.start(ctx, c); err != nil {
+	if err := u.startUnit(ctx, c); err != nil {
 		return 0, u.convertError(ctx, err)
 	}
-	end, err := u.wait(ctx, stdout, stderr)
+	end, err := u.waitUnit(ctx, stdout, stderr)
 	if err == nil {
 		err = u.removeUnit(ctx, end)
 	}
@@ -124,10 +124,10 @@ func (u *unitRun) readState(ctx context.Context) (unitState, error) {
 	return unitState{s}, err
 }
 
-// start starts the unit once no other run uses it.
-func (u *unitRun) start(ctx context.Context, c Command) error {
+// startUnit starts the unit once no other run uses it.
+func (u *unitRun) startUnit(ctx context.Context, c Command) error {
 	for {
-		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.properties(c))
+		err := u.systemd.StartTransient(ctx, u.runner.Unit, u.unitProperties(c))
 		if !systemd.IsUnitExistsError(err) {
 			return err
 		}
@@ -143,7 +143,7 @@ func (u *unitRun) start(ctx context.Context, c Command) error {
 		if err := u.waitForOtherRun(ctx); err != nil {
 			return err
 		}
-		if err := sleep(ctx, minPollInterval); err != nil {
+		if err := sleepContext(ctx, minPollInterval); err != nil {
 			return err
 		}
 	}
@@ -168,14 +168,14 @@ func (u *unitRun) waitForOtherRun(ctx context.Context) error {
 		case time.Since(ended) >= resultTimeout:
 			return u.removeUnit(ctx, s)
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := sleepContext(ctx, look); err != nil {
 			return err
 		}
 	}
 }
 
-// wait waits until the unit has ended, and copies its output.
-func (u *unitRun) wait(ctx context.Context, stdout, stderr io.Writer) (unitState, error) {
+// waitUnit waits until the unit has ended, and copies its output.
+func (u *unitRun) waitUnit(ctx context.Context, stdout, stderr io.Writer) (unitState, error) {
 	for look := minPollInterval; ; look = min(2*look, maxPollInterval) {
 		s, err := u.readState(ctx)
 		if err != nil {
@@ -190,7 +190,7 @@ func (u *unitRun) wait(ctx context.Context, stdout, stderr io.Writer) (unitState
 		if s.isEnded() {
 			return s, u.stdout.copyTo(stdout)
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := sleepContext(ctx, look); err != nil {
 			return s, err
 		}
 	}
@@ -208,13 +208,13 @@ func (u *unitRun) removeUnit(ctx context.Context, s unitState) error {
 		if now, err := u.readState(ctx); err != nil || now.isGone() || now.Description != s.Description {
 			return err
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := sleepContext(ctx, look); err != nil {
 			return err
 		}
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

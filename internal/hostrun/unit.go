@@ -22,7 +22,7 @@ type execStart struct {
 	IgnoreFailure bool
 }
 
-// properties returns the unit's properties.
+// unitProperties returns the unit's properties.
 //
 // RemainAfterExit keeps the exit code until it has been read. Otherwise it could be lost,
 // because units cannot be referenced over the private socket and a signal can be missed.
@@ -33,7 +33,7 @@ type execStart struct {
 //
 // Output is written to memory and not to pipes. If the pod ended, the program's next write
 // to a pipe would kill it.
-func (u *unitRun) properties(c Command) (list []systemd.Property) {
+func (u *unitRun) unitProperties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
 	}

@@ -32,10 +32,10 @@ func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 	dir := t.TempDir()
 	program := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elfMachines[arch], "")
 	for _, name := range append(slices.Concat(commandPrograms, pluginPrograms), "docker-credential-regcred", "SHA256SUMS") {
-		write(t, filepath.Join(dir, name), append(program, name...), mode)
+		writeFile(t, filepath.Join(dir, name), append(program, name...), mode)
 	}
 	license := filepath.Join(t.TempDir(), "a licence")
-	write(t, license, []byte("licence\n"), mode)
+	writeFile(t, license, []byte("licence\n"), mode)
 	return BuildOptions{
 		Programs: []string{filepath.Join(dir, "none"), dir}, License: license,
 		Platform: v1.Platform{OS: "linux", Architecture: arch},
@@ -43,13 +43,13 @@ func fakeOptions(t *testing.T, arch string, mode fs.FileMode) BuildOptions {
 	}
 }
 
-func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
+func writeFile(t *testing.T, path string, content []byte, mode fs.FileMode) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, content, mode))
 	must.Do(t, os.Chmod(path, mode))
 }
 
-func build(t *testing.T, o BuildOptions) v1.Image {
+func buildImage(t *testing.T, o BuildOptions) v1.Image {
 	t.Helper()
 	return must.Get(Build(o))(t)
 }
@@ -57,7 +57,7 @@ func build(t *testing.T, o BuildOptions) v1.Image {
 // TestContents verifies that the image contains exactly the expected files, owned by root, with one time and in a fixed
 // order.
 func TestContents(t *testing.T) {
-	image := build(t, fakeOptions(t, "arm64", 0o700))
+	image := buildImage(t, fakeOptions(t, "arm64", 0o700))
 	var got []string
 	content := mutate.Extract(image)
 	defer content.Close()
@@ -86,7 +86,7 @@ func TestContents(t *testing.T) {
 
 // TestConfig verifies the image's user, entrypoint and labels.
 func TestConfig(t *testing.T) {
-	image := build(t, fakeOptions(t, "arm64", 0o755))
+	image := buildImage(t, fakeOptions(t, "arm64", 0o755))
 	got := must.Get(image.ConfigFile())(t)
 	labels := map[string]string{
 		"org.opencontainers.image.title":       "regcred",
@@ -116,7 +116,7 @@ func TestConfig(t *testing.T) {
 // TestSameBytes verifies that the image does not depend on the programs' location, modes and times.
 func TestSameBytes(t *testing.T) {
 	digest := func(o BuildOptions) string {
-		h := must.Get(build(t, o).Digest())(t)
+		h := must.Get(buildImage(t, o).Digest())(t)
 		return h.String()
 	}
 	one := fakeOptions(t, "amd64", 0o755)
@@ -143,11 +143,11 @@ func TestBuildRefuses(t *testing.T) {
 		"another architecture": {func(_ *testing.T, o *BuildOptions) { o.Platform.Architecture = "arm64" }, "is a program for EM_X86_64, but the image is for linux/arm64"},
 		"another system":       {func(_ *testing.T, o *BuildOptions) { o.Platform.OS = "windows" }, "only linux/amd64 and linux/arm64"},
 		"no program": {func(t *testing.T, o *BuildOptions) {
-			write(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
+			writeFile(t, filepath.Join(o.Programs[1], "regcred"), []byte("#!/bin/sh\n"), 0o755)
 		}, "regcred is not a program for linux/amd64"},
 		"a loader": {func(t *testing.T, o *BuildOptions) {
 			dynamic := testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2")
-			write(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
+			writeFile(t, filepath.Join(o.Programs[1], "ecr-credential-provider"), dynamic, 0o755)
 		}, "ecr-credential-provider needs a dynamic loader"},
 		"no licence": {func(_ *testing.T, o *BuildOptions) { o.License = "none" }, "open none"},
 	} {

@@ -28,7 +28,7 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		o := fakeOptions(t, arch, 0o755)
 		release = o.Release
-		parts = append(parts, PlatformImage{Image: build(t, o), SBOM: []byte(fakeSBOM + arch)})
+		parts = append(parts, PlatformImage{Image: buildImage(t, o), SBOM: []byte(fakeSBOM + arch)})
 	}
 	index := must.Get(BuildIndex(release, parts))(t)
 	return release, index

@@ -30,7 +30,7 @@ func startRegistry(t *testing.T) (host string) {
 	host = testenv.FreeAddr(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "registry.yml")
-	write(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)
+	writeFile(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %s}\n", filepath.Join(dir, "storage"), host), 0o600)
 	cmd := exec.CommandContext(t.Context(), "docker-registry", "serve", config)
 	log := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
@@ -57,10 +57,10 @@ func startRegistry(t *testing.T) (host string) {
 func TestPush(t *testing.T) {
 	repo := startRegistry(t) + "/team/regcred"
 	_, index := fakeIndex(t)
-	must.Do(t, remote.WriteIndex(tag(t, repo), index, remote.WithContext(t.Context())))
+	must.Do(t, remote.WriteIndex(newTag(t, repo), index, remote.WithContext(t.Context())))
 	checkPushed(t, repo, index)
 	manifest := must.Get(index.IndexManifest())(t)
-	image := tag(t, repo).Context().Digest(manifest.Manifests[0].Digest.String())
+	image := newTag(t, repo).Context().Digest(manifest.Manifests[0].Digest.String())
 	referrers := must.Get(remote.Referrers(image, remote.WithContext(t.Context())))(t)
 	found := must.Get(referrers.IndexManifest())(t)
 	if len(found.Manifests) != 1 || found.Manifests[0].Digest != manifest.Manifests[2].Digest || found.Manifests[0].ArtifactType != SBOMMediaType {
@@ -100,7 +100,7 @@ func TestSkopeo(t *testing.T) {
 	checkSBOM(t, read, manifest.Manifests[3], manifest.Manifests[1], fakeSBOM+"arm64")
 }
 
-func tag(t *testing.T, repo string) name.Tag {
+func newTag(t *testing.T, repo string) name.Tag {
 	t.Helper()
 	return must.Get(name.NewTag(repo + ":v1.2.3"))(t)
 }
@@ -111,7 +111,7 @@ func checkPushed(t *testing.T, repo string, want v1.ImageIndex) {
 	digest := must.Get(want.Digest())(t)
 	manifest := must.Get(want.IndexManifest())(t)
 	for i, arch := range []string{"amd64", "arm64"} {
-		got, err := remote.Get(tag(t, repo), remote.WithContext(t.Context()), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		got, err := remote.Get(newTag(t, repo), remote.WithContext(t.Context()), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,12 +87,12 @@ func (ix *Index) add(pattern location.Location, h Hit, globs map[globKey]*node) 
 	for rest, more := pattern.Host, true; more; {
 		var label string
 		rest, label, more = cutLastLabel(rest)
-		n = n.child(label, globs)
+		n = n.childFor(label, globs)
 	}
 	n.paths.add(pattern.Path, h)
 }
 
-func (n *node) child(label string, globs map[globKey]*node) *node {
+func (n *node) childFor(label string, globs map[globKey]*node) *node {
 	meta := strings.IndexAny(label, "*[")
 	if meta < 0 {
 		next := n.literal[label]
@@ -120,7 +120,7 @@ func (n *node) child(label string, globs map[globKey]*node) *node {
 // does not have enough capacity.
 func (ix *Index) Match(at location.Location, hits []Hit) []Hit {
 	if root := ix.ports[at.Port]; root != nil {
-		hits = root.match(at.Host, true, at.Path, hits)
+		hits = root.collectHits(at.Host, true, at.Path, hits)
 	}
 	if len(hits) < 2 {
 		return hits
@@ -134,7 +134,7 @@ func (ix *Index) Match(at location.Location, hits []Hit) []Hit {
 	return slices.CompactFunc(hits, func(a, b Hit) bool { return a.List == b.List })
 }
 
-func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
+func (n *node) collectHits(host string, more bool, path string, hits []Hit) []Hit {
 	if !more {
 		for _, l := range n.paths.lengths {
 			if l > len(path) {
@@ -146,7 +146,7 @@ func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 	}
 	rest, label, more := cutLastLabel(host)
 	if next := n.literal[label]; next != nil {
-		hits = next.match(rest, more, path, hits)
+		hits = next.collectHits(rest, more, path, hits)
 	}
 	for _, l := range n.globs.lengths {
 		if l > len(label) {
@@ -154,7 +154,7 @@ func (n *node) match(host string, more bool, path string, hits []Hit) []Hit {
 		}
 		for _, g := range n.globs.byKey[label[:l]] {
 			if location.MatchLabel(g.glob, label) {
-				hits = g.next.match(rest, more, path, hits)
+				hits = g.next.collectHits(rest, more, path, hits)
 			}
 		}
 	}

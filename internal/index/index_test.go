@@ -31,7 +31,7 @@ func naiveHits(lists [][]string, at location.Location) []Hit {
 
 // TestIndexEveryWord compares the index with naiveHits for all short patterns and images.
 func TestIndexEveryWord(t *testing.T) {
-	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
+	patterns, images := allWords("ab.*:1/", 3), allWords("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")
 	lists := make([][]string, len(patterns))
 	for i, s := range patterns {
@@ -53,8 +53,8 @@ func TestIndexEveryWord(t *testing.T) {
 	}
 }
 
-// words returns all strings of at most n characters from an alphabet.
-func words(alphabet string, n int) []string {
+// allWords returns all strings of at most n characters from an alphabet.
+func allWords(alphabet string, n int) []string {
 	all := []string{""}
 	for begin := 0; n > 0; n-- {
 		longest := all[begin:]

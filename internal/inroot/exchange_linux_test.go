@@ -81,7 +81,7 @@ func TestCheckOld(t *testing.T) {
 		if errors.Is(err, changed) != tt.fails || (err != nil) != tt.fails || string(data) != tt.want {
 			t.Errorf("%s: got %v and %q, want %q", name, err, data, tt.want)
 		}
-		if left := names(t, filepath.Dir(path)); !slices.Equal(left, []string{"file"}) && len(left) > 0 {
+		if left := listNames(t, filepath.Dir(path)); !slices.Equal(left, []string{"file"}) && len(left) > 0 {
 			t.Errorf("%s: left over: %q", name, left)
 		}
 	}

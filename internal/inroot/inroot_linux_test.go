@@ -21,8 +21,8 @@ import (
 // root directory.
 func TestLinksStayInside(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(outside, "file"), "outside")
-	write(t, filepath.Join(root, "real", "file"), "inside")
+	writeFile(t, filepath.Join(outside, "file"), "outside")
+	writeFile(t, filepath.Join(root, "real", "file"), "inside")
 	for link, target := range map[string]string{
 		"absolute": "/real", "up": "../../../../real", "out": outside, "chain": "/absolute", "dangling": "/nothing", "loop": "/loop",
 	} {
@@ -80,8 +80,8 @@ func TestEveryStepFails(t *testing.T) {
 		for what, change := range changes {
 			steps := 0
 			for fail := 1; ; fail++ {
-				write(t, filepath.Join(dir, "file"), "old")
-				write(t, filepath.Join(dir, "other"), "other")
+				writeFile(t, filepath.Join(dir, "file"), "old")
+				writeFile(t, filepath.Join(dir, "other"), "other")
 				step := 0
 				f.BeforeStep = func(string, string) error {
 					if step++; step == fail {
@@ -95,8 +95,8 @@ func TestEveryStepFails(t *testing.T) {
 				}
 				steps++
 				data, _ := os.ReadFile(filepath.Join(dir, "file"))
-				if !errors.Is(err, broken) || string(data) != "old" || !slices.Equal(names(t, dir), []string{"file", "other"}) {
-					t.Errorf("%s, step %d: %v, file %q, directory %v", what, fail, err, data, names(t, dir))
+				if !errors.Is(err, broken) || string(data) != "old" || !slices.Equal(listNames(t, dir), []string{"file", "other"}) {
+					t.Errorf("%s, step %d: %v, file %q, directory %v", what, fail, err, data, listNames(t, dir))
 				}
 			}
 			if steps == 0 {
@@ -112,7 +112,7 @@ func TestEveryStepFails(t *testing.T) {
 func TestPut(t *testing.T) {
 	dir := t.TempDir()
 	f := inroot.FS{Root: dir}
-	write(t, filepath.Join(dir, "target"), "target")
+	writeFile(t, filepath.Join(dir, "target"), "target")
 	must.Do(t, os.Symlink("target", filepath.Join(dir, "file")))
 	like := must.Get(os.Stat(filepath.Join(dir, "target")))(t)
 	defer syscall.Umask(syscall.Umask(0o077))
@@ -136,14 +136,14 @@ func TestPut(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, name, text string) {
+func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 	_ = os.Remove(name)
 	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-func names(t *testing.T, dir string) (list []string) {
+func listNames(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	entries := must.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {

@@ -42,8 +42,8 @@ func TestMountedFile(t *testing.T) {
 		t.Skip("only root may mount")
 	}
 	root := t.TempDir()
-	write(t, filepath.Join(root, "source"), "x")
-	write(t, filepath.Join(root, "etc", "config.yaml"), "y")
+	writeFile(t, filepath.Join(root, "source"), "x")
+	writeFile(t, filepath.Join(root, "etc", "config.yaml"), "y")
 	if err := (inroot.FS{Root: root}).WritableError("/etc/config.yaml"); err != nil {
 		t.Errorf("not mounted: %v", err)
 	}

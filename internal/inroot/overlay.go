@@ -57,8 +57,8 @@ type resolvedName struct {
 	disk   string       // name of the file on disk that has the content; "" if the overlay has it
 }
 
-// child returns a file of a resolved directory.
-func (r resolvedName) child(o *Overlay, element string) resolvedName {
+// childName returns a file of a resolved directory.
+func (r resolvedName) childName(o *Overlay, element string) resolvedName {
 	c := resolvedName{name: path.Join(r.name, element)}
 	if c.change = o.files[c.name]; c.change != nil {
 		c.disk = c.change.from
@@ -68,10 +68,10 @@ func (r resolvedName) child(o *Overlay, element string) resolvedName {
 	return c
 }
 
-// resolve resolves the symlinks of a name in the overlay and on disk. With follow, it also
+// resolveName resolves the symlinks of a name in the overlay and on disk. With follow, it also
 // resolves a symlink in the last element. The error is an [fs.ErrNotExist] if a directory
 // is missing; the last element may be missing.
-func (f FS) resolve(name string, follow bool) (r resolvedName, err error) {
+func (f FS) resolveName(name string, follow bool) (r resolvedName, err error) {
 	rest := splitPath(name)
 	r = rootName
 	links := 0
@@ -79,13 +79,13 @@ func (f FS) resolve(name string, follow bool) (r resolvedName, err error) {
 		element := rest[0]
 		rest = rest[1:]
 		if element == ".." {
-			r, err = f.resolve(path.Dir(r.name), true)
+			r, err = f.resolveName(path.Dir(r.name), true)
 			if err != nil {
 				return r, err
 			}
 			continue
 		}
-		next := r.child(f.Overlay, element)
+		next := r.childName(f.Overlay, element)
 		info, err := f.lstatResolved(next)
 		switch {
 		case err != nil && len(rest) > 0:
@@ -141,7 +141,7 @@ func (f FS) lstatResolved(r resolvedName) (fs.FileInfo, error) {
 
 // readChanged reads a file of an overlay.
 func readChanged[T any](f FS, name string, follow bool, fromDisk func(FS, string) (T, error), fromOverlay func(resolvedName) (T, error)) (v T, err error) {
-	r, err := f.resolve(name, follow)
+	r, err := f.resolveName(name, follow)
 	if err == nil {
 		_, err = f.lstatResolved(r)
 	}
@@ -180,7 +180,7 @@ func (f FS) overlayAttrOf(name string) (FileAttr, error) {
 }
 
 func (f FS) overlayStat(name string, follow bool) (fs.FileInfo, error) {
-	r, err := f.resolve(name, follow)
+	r, err := f.resolveName(name, follow)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (f FS) overlayReadlink(name string) (string, error) {
 }
 
 func (f FS) overlayEvalSymlinks(name string) (string, error) {
-	r, err := f.resolve(name, true)
+	r, err := f.resolveName(name, true)
 	if err == nil {
 		_, err = f.lstatResolved(r)
 	}
@@ -209,7 +209,7 @@ func (f FS) overlayEvalSymlinks(name string) (string, error) {
 }
 
 func (f FS) overlayReadDir(name string) ([]fs.DirEntry, error) {
-	r, err := f.resolve(name, true)
+	r, err := f.resolveName(name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -255,9 +255,9 @@ func (f FS) existingOnDisk(name string) string {
 	}
 }
 
-// change records a change of a file whose directory exists.
-func (f FS) change(step, name string, change func(at resolvedName) (*overlayFile, error)) error {
-	at, err := f.resolve(name, false)
+// recordChange records a change of a file whose directory exists.
+func (f FS) recordChange(step, name string, change func(at resolvedName) (*overlayFile, error)) error {
+	at, err := f.resolveName(name, false)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (f FS) change(step, name string, change func(at resolvedName) (*overlayFile
 }
 
 func (f FS) overlayWriteFile(name string, content io.Reader, attr FileAttr, replace bool) error {
-	return f.change("write", name, func(at resolvedName) (*overlayFile, error) {
+	return f.recordChange("write", name, func(at resolvedName) (*overlayFile, error) {
 		info, err := f.lstatResolved(at)
 		switch {
 		case err == nil && !replace:
@@ -291,7 +291,7 @@ func (f FS) overlayWriteFile(name string, content io.Reader, attr FileAttr, repl
 }
 
 func (f FS) overlaySymlink(target, name string) error {
-	return f.change("link", name, func(at resolvedName) (*overlayFile, error) {
+	return f.recordChange("link", name, func(at resolvedName) (*overlayFile, error) {
 		if info, err := f.lstatResolved(at); err == nil && info.IsDir() {
 			return nil, &fs.PathError{Op: "rename", Path: name, Err: fs.ErrExist}
 		}
@@ -301,16 +301,16 @@ func (f FS) overlaySymlink(target, name string) error {
 
 // overlayHardLink gives a file a second name.
 func (f FS) overlayHardLink(name, as string) error {
-	from, err := f.existing(name)
+	from, err := f.resolveExisting(name)
 	if err != nil {
 		return err
 	}
-	return f.change("link", as, func(resolvedName) (*overlayFile, error) { return from.asChange(f) })
+	return f.recordChange("link", as, func(resolvedName) (*overlayFile, error) { return from.asChange(f) })
 }
 
-// existing resolves the name of a file that exists.
-func (f FS) existing(name string) (r resolvedName, err error) {
-	if r, err = f.resolve(name, false); err == nil {
+// resolveExisting resolves the name of a file that exists.
+func (f FS) resolveExisting(name string) (r resolvedName, err error) {
+	if r, err = f.resolveName(name, false); err == nil {
 		_, err = f.lstatResolved(r)
 	}
 	return r, f.withNodeName(name, err)
@@ -329,11 +329,11 @@ func (r resolvedName) asChange(f FS) (*overlayFile, error) {
 }
 
 func (f FS) overlayRename(from, to string) error {
-	r, err := f.existing(from)
+	r, err := f.resolveExisting(from)
 	if err != nil {
 		return err
 	}
-	return f.change("rename", to, func(at resolvedName) (*overlayFile, error) {
+	return f.recordChange("rename", to, func(at resolvedName) (*overlayFile, error) {
 		if strings.HasPrefix(at.name, r.name+"/") {
 			return nil, &fs.PathError{Op: "rename", Path: from, Err: fs.ErrInvalid}
 		}
@@ -353,7 +353,7 @@ func (f FS) overlayRename(from, to string) error {
 }
 
 func (f FS) overlayMkdir(name string, mode fs.FileMode) error {
-	return f.change("mkdir", name, func(at resolvedName) (*overlayFile, error) {
+	return f.recordChange("mkdir", name, func(at resolvedName) (*overlayFile, error) {
 		if _, err := f.lstatResolved(at); err == nil {
 			return nil, &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
 		}
@@ -363,7 +363,7 @@ func (f FS) overlayMkdir(name string, mode fs.FileMode) error {
 
 // overlayRemove removes a file, and with all also a directory that is not empty.
 func (f FS) overlayRemove(name string, all bool) error {
-	return f.change("remove", name, func(at resolvedName) (*overlayFile, error) {
+	return f.recordChange("remove", name, func(at resolvedName) (*overlayFile, error) {
 		info, err := f.lstatResolved(at)
 		if err != nil {
 			return nil, err

@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// acl returns an access control list in the format of Linux: the owner and the group may do
+// encodeACL returns an access control list in the format of Linux: the owner and the group may do
 // nothing more than the mode of the file says, and user 1234 may read.
-func acl() string {
+func encodeACL() string {
 	list := binary.LittleEndian.AppendUint32(nil, 2) // POSIX_ACL_XATTR_VERSION in linux/posix_acl_xattr.h
 	for _, e := range []struct {
 		tag, perm uint16
@@ -45,8 +45,8 @@ func setAttr(t *testing.T, file, name, value string) {
 	must.Do(t, err)
 }
 
-// attrs returns all extended attributes of a file.
-func attrs(t *testing.T, file string) map[string]string {
+// readXattrs returns all extended attributes of a file.
+func readXattrs(t *testing.T, file string) map[string]string {
 	t.Helper()
 	buf := make([]byte, 64<<10)
 	n := must.Get(unix.Listxattr(file, buf))(t)
@@ -64,7 +64,7 @@ func attrs(t *testing.T, file string) map[string]string {
 func TestAttributesKept(t *testing.T) {
 	capability := string(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 0x02000001), 1<<10)) + strings.Repeat("\x00", 12)
 	for _, tt := range []struct{ name, attr, value string }{
-		{"access control list", "system.posix_acl_access", acl()},
+		{"access control list", "system.posix_acl_access", encodeACL()},
 		{"user attribute", "user.origin", "x"},
 		{"empty attribute", "user.empty", ""},
 		{"trusted attribute", "trusted.origin", "x"},
@@ -77,19 +77,19 @@ func TestAttributesKept(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				root := t.TempDir()
 				file := filepath.Join(root, "dir", "f")
-				write(t, file, "old")
+				writeFile(t, file, "old")
 				must.Do(t, os.Chmod(file, 0o640))
 				if tt.attr != "" {
 					setAttr(t, file, tt.attr, tt.value)
 				}
-				want := attrs(t, file)
+				want := readXattrs(t, file)
 				if inherits {
-					setAttr(t, filepath.Dir(file), "system.posix_acl_default", acl())
+					setAttr(t, filepath.Dir(file), "system.posix_acl_default", encodeACL())
 				}
 				f := inroot.FS{Root: root}
 				attr := must.Get(f.AttrOf("/dir/f"))(t)
 				must.Do(t, f.WriteFile("/dir/f", strings.NewReader("new"), attr))
-				if got := attrs(t, file); !maps.Equal(got, want) {
+				if got := readXattrs(t, file); !maps.Equal(got, want) {
 					t.Errorf("attributes after the change: %q, want %q", got, want)
 				}
 				if info := must.Get(os.Stat(file))(t); info.Mode() != 0o640 {
@@ -104,7 +104,7 @@ func TestAttributesKept(t *testing.T) {
 // of its attributes.
 func TestAttributesNotAllowed(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "f"), "old")
+	writeFile(t, filepath.Join(root, "f"), "old")
 	f := inroot.FS{Root: root}
 	attr := must.Get(f.AttrOf("/f"))(t)
 	attr.Extended = map[string]string{"nosuch.attribute": "x"}
@@ -130,7 +130,7 @@ func TestNotReplaceable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, filepath.Join(root, "f"), "old")
+			writeFile(t, filepath.Join(root, "f"), "old")
 			tt.change(t, filepath.Join(root, "f"))
 			err := inroot.FS{Root: root}.WritableError("/f")
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {

@@ -32,14 +32,14 @@ func (c *testNode) runWithoutRestart(t *testing.T, change string) (err error) {
 	return err
 }
 
-// boot simulates a reboot of the machine, which resets the ticks.
-func (c *testNode) boot() {
+// simulateReboot simulates a reboot of the machine, which resets the ticks.
+func (c *testNode) simulateReboot() {
 	c.Boot, c.Ticks = c.Boot+"'", 0
-	c.Loaded, _ = c.flags()
-	c.start()
+	c.Loaded, _ = c.reloadedFlags()
+	c.startKubelet()
 }
 
-const wantsRestart = "the kubelet must be restarted"
+const wantRestartError = "the kubelet must be restarted"
 
 // TestRestartNeeded verifies that a change needs a restart only if the running kubelet has not
 // loaded the entries that the change needs.
@@ -64,31 +64,31 @@ func TestRestartNeeded(t *testing.T) {
 		{"damaged", []step{{"restart install a", ""}, {"damaged", ""}, {"install c", "are unknown"}, {"uninstall", "it runs with regcred's entries"}, {"restart install c", ""}, {"install a", ""}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := nodeAfter(t, layoutNamed(t, "kubeadm"))
+			c := newNodeAfter(t, findLayout(t, "kubeadm"))
 			for i, s := range tt.steps {
 				var err error
 				switch change, restart := strings.CutPrefix(s.do, "restart "); {
 				case restart:
 					c.newInstaller(t)
-					err = c.do(t.Context(), change)
+					err = c.makeChange(t.Context(), change)
 				case s.do == "boot":
-					c.boot()
+					c.simulateReboot()
 				case s.do == "crash":
-					c.Loaded, _ = c.flags()
-					c.start()
+					c.Loaded, _ = c.reloadedFlags()
+					c.startKubelet()
 				case s.do == "stop":
 					c.Running = nil
 				case s.do == "forgotten":
-					err = os.Remove(filepath.Join(c.root(), stateDir, "applied.json"))
+					err = os.Remove(filepath.Join(c.rootDir(), stateDir, "applied.json"))
 				case s.do == "damaged":
-					err = os.WriteFile(filepath.Join(c.root(), stateDir, "applied.json"), []byte(`[{"boot":`), 0o600)
+					err = os.WriteFile(filepath.Join(c.rootDir(), stateDir, "applied.json"), []byte(`[{"boot":`), 0o600)
 				default:
 					err = c.runWithoutRestart(t, s.do)
 				}
 				if err == nil && s.says != "" || err != nil && (s.says == "" || !strings.Contains(err.Error(), s.says)) {
 					t.Fatalf("step %d, %s: got %v, want %q", i, s.do, err, s.says)
 				}
-				if _, err := c.check(); err != nil {
+				if _, err := c.checkKubelets(); err != nil {
 					t.Fatalf("step %d, %s: %v", i, s.do, err)
 				}
 			}
@@ -99,10 +99,10 @@ func TestRestartNeeded(t *testing.T) {
 // TestKubeletReadsConfigLate verifies that regcred considers that a kubelet may read its
 // configuration a few seconds after its start.
 func TestKubeletReadsConfigLate(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
+	c := newNodeAfter(t, findLayout(t, "json"), "install a", "install b")
 	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second record
 	must.Do(t, c.runWithoutRestart(t, "rollback 1"))
-	if err := c.runWithoutRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+	if err := c.runWithoutRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantRestartError) {
 		t.Errorf("got %v", err)
 	}
 	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
@@ -115,12 +115,12 @@ func TestKubeletReadsConfigLate(t *testing.T) {
 // TestAppliedLinks verifies that regcred keeps a link to the dispatcher as long as the running
 // kubelet may use it, and then removes it.
 func TestAppliedLinks(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
+	c := newNodeAfter(t, findLayout(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"
 	if err := c.runWithoutRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {
 		t.Fatalf("%v; the link is gone, and the kubelet has its name in memory", err)
 	}
-	c.start()
+	c.startKubelet()
 	if err := c.runWithoutRestart(t, "install c"); err != nil || c.fs().Exists(second) {
 		t.Errorf("%v; the link is left, and the kubelet has been restarted", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// apply makes the generation c.to current and updates the host files. If c.to is nil, it
+// applyChange makes the generation c.to current and updates the host files. If c.to is nil, it
 // removes everything. The kubelet may start after any step.
-func (c *generationChange) apply(ctx context.Context) error {
+func (c *generationChange) applyChange(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
 	}
@@ -37,8 +37,8 @@ func (c *generationChange) apply(ctx context.Context) error {
 		func() error { return c.recordEntries(ctx, c.to) },
 		func() error { return c.putStage(ctx, generation.StageAfterActivation) },
 		func() error { return c.putStage(ctx, generation.StageLast) },
-		func() error { return c.removeStage(ctx, generation.StageLast) },
-		func() error { return c.removeStage(ctx, generation.StageAfterActivation) },
+		func() error { return c.removeStageFiles(ctx, generation.StageLast) },
+		func() error { return c.removeStageFiles(ctx, generation.StageAfterActivation) },
 		last,
 		func() error { return c.restartIfNeeded(ctx, before) },
 	)
@@ -63,13 +63,13 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 		return err
 	}
 	return inOrder(
-		func() error { return c.removeStage(ctx, generation.StageLast) },
+		func() error { return c.removeStageFiles(ctx, generation.StageLast) },
 		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
 		func() error { return c.recordRemoval(ctx) },
-		func() error { return c.removeStage(ctx, generation.StageAfterActivation) },
+		func() error { return c.removeStageFiles(ctx, generation.StageAfterActivation) },
 		func() error { return c.restartIfNeeded(ctx, before) },
 		func() error { return c.removeStrayLinks(ctx, c.from.Layout.BinDir, nil) },
-		func() error { return c.removeStage(ctx, generation.StageBeforeActivation) },
+		func() error { return c.removeStageFiles(ctx, generation.StageBeforeActivation) },
 		c.Store.Deactivate,
 	)
 }
@@ -101,9 +101,9 @@ func (c *generationChange) putStage(ctx context.Context, stage generation.Instal
 	return nil
 }
 
-// removeStage removes the host files of c.from that belong to the given stage, except files
+// removeStageFiles removes the host files of c.from that belong to the given stage, except files
 // that c.to also has.
-func (c *generationChange) removeStage(ctx context.Context, stage generation.InstallStage) error {
+func (c *generationChange) removeStageFiles(ctx context.Context, stage generation.InstallStage) error {
 	if c.from == nil {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (c *generationChange) removeFormerBinDir(ctx context.Context) error {
 	if k := c.Setup.Running; k != nil && (k.Flags == nil || path.Clean(k.Flags.BinDir) == path.Clean(c.from.Layout.BinDir)) {
 		return nil // the running kubelet may still use them
 	}
-	return c.removeStage(ctx, generation.StageBeforeActivation)
+	return c.removeStageFiles(ctx, generation.StageBeforeActivation)
 }
 
 // probePull runs the test pull, if one is configured.

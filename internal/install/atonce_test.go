@@ -24,11 +24,11 @@ import (
 // or be rejected, and the node must stay consistent.
 func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
-	s := &changeFixture{t: t, layout: layoutNamed(t, "json"), configDir: wishes}
+	s := &changeFixture{t: t, layout: findLayout(t, "json"), configDir: wishes}
 	w := newFakeNode(t, s.layout)
-	pristine := snapshot(t, w.root())
+	pristine := readTree(t, w.rootDir())
 	w.Running = nil // a fake node does not support concurrent restarts
-	must.Do(t, w.save())
+	must.Do(t, w.saveState())
 	changes := []string{"install a", "install b", "install c", "rollback 1", "uninstall", "install b", "install a", "install c"}
 	for round := range 4 {
 		var all sync.WaitGroup
@@ -41,10 +41,10 @@ func TestConcurrentChanges(t *testing.T) {
 				}
 				own := *w
 				own.dir = dir
-				if err := os.Symlink(w.root(), own.root()); err != nil {
+				if err := os.Symlink(w.rootDir(), own.rootDir()); err != nil {
 					t.Error(err)
 				}
-				if err := own.save(); err != nil {
+				if err := own.saveState(); err != nil {
 					t.Error(err)
 				}
 				other := &changeFixture{t: t, layout: s.layout, configDir: wishes, change: change}
@@ -55,33 +55,33 @@ func TestConcurrentChanges(t *testing.T) {
 			})
 		}
 		all.Wait()
-		must.Get(w.check())(t)
-		if said := s.status(w); said != "" {
+		must.Get(w.checkKubelets())(t)
+		if said := s.statusProblems(w); said != "" {
 			t.Errorf("status: %s", said)
 		}
 	}
 	must.Do(t, w.run(wishes, "uninstall"))
-	if diff := pristine.differs(snapshot(t, w.root())); diff != "" {
+	if diff := pristine.differences(readTree(t, w.rootDir())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
+var killCount = flag.Int("flips", 60, "how many `changes` are made one after the other")
 
 // TestKeptGenerations verifies that old generations are removed, except the current generation
 // and the one before it.
 func TestKeptGenerations(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "directory"), "install a")
+	c := newNodeAfter(t, findLayout(t, "directory"), "install a")
 	c.Running = nil
-	for i := range *flips {
+	for i := range *killCount {
 		c.newInstaller(t)
 		c.Keep = 3
 		change := []string{"install a", "install c", "install c", "rollback", "install a"}[i%5]
 		var err error
 		if change == "rollback" {
-			_, err = c.Rollback(t.Context(), 0, options())
+			_, err = c.Rollback(t.Context(), 0, installOptions())
 		} else {
-			err = c.do(t.Context(), change)
+			err = c.makeChange(t.Context(), change)
 		}
 		if err != nil {
 			t.Fatal(i, change, err)
@@ -96,31 +96,31 @@ func TestKeptGenerations(t *testing.T) {
 			t.Fatalf("%d, %s: %d is current, and %v are there; %v", i, change, current, numbers, err)
 		}
 	}
-	if list, err := c.fs().ReadDir(generationsOf(c.Store)); err != nil || len(list) > 3 {
+	if list, err := c.fs().ReadDir(listGenerations(c.Store)); err != nil || len(list) > 3 {
 		t.Errorf("%v, %v", list, err)
 	}
 }
 
-func generationsOf(s generation.Store) string { return s.Path("generations") }
+func listGenerations(s generation.Store) string { return s.Path("generations") }
 
 // TestRollbackFromDamaged interrupts a rollback from a damaged generation at each step. A
 // second rollback must then succeed.
 func TestRollbackFromDamaged(t *testing.T) {
-	base := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
-	must.Do(t, os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600))
+	base := newNodeAfter(t, findLayout(t, "json"), "install a", "install b")
+	must.Do(t, os.WriteFile(filepath.Join(base.rootDir(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600))
 	s := &changeFixture{t: t, layout: base.layout, change: "rollback 1", configDir: base.configDir, base: base.dir}
 	count := 0
-	if err := s.copy().runWith(s.configDir, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {
+	if err := s.copyNode().runWith(s.configDir, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {
 		t.Fatal(count, err)
 	}
 	for step := 1; step <= count; step++ {
-		for _, b := range []interruption{{"fails once", s.failing(func(step, at int) bool { return step == at })}, {"fails from then on", s.failing(func(step, at int) bool { return step >= at })}, {"killed", s.runKilled}} {
-			w := s.copy()
+		for _, b := range []interruption{{"fails once", s.withFailingSteps(func(step, at int) bool { return step == at })}, {"fails from then on", s.withFailingSteps(func(step, at int) bool { return step >= at })}, {"killed", s.runKilled}} {
+			w := s.copyNode()
 			first := b.make(w, step)
 			if err := w.run(s.configDir, s.change); err != nil {
 				t.Errorf("step %d %s (%v): again: %v", step, b.how, first, err)
 			}
-			if names, err := w.check(); err != nil || len(names) != 2 {
+			if names, err := w.checkKubelets(); err != nil || len(names) != 2 {
 				t.Errorf("step %d %s (%v): %v, %v", step, b.how, first, names, err)
 			}
 		}

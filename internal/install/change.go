@@ -48,10 +48,10 @@ type generationChange struct {
 // run applies the change. If a step fails or ctx ends, it rolls back. The error states whether
 // the rollback succeeded.
 func (c *generationChange) run(ctx context.Context) error {
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepareChange(ctx); err != nil {
 		return errors.Join(err, c.removeNewGeneration(ctx))
 	}
-	err := c.apply(ctx)
+	err := c.applyChange(ctx)
 	if err == nil && c.to != nil {
 		err = c.probePull(ctx)
 	}
@@ -69,9 +69,9 @@ func (c *generationChange) run(ctx context.Context) error {
 	return c.wrapIfRestarted(fmt.Errorf("%w; the change was rolled back", err))
 }
 
-// prepare runs all steps before the first change to the host: it checks the host files, writes
+// prepareChange runs all steps before the first change to the host: it checks the host files, writes
 // the journal and, for an install, creates the generation.
-func (c *generationChange) prepare(ctx context.Context) error {
+func (c *generationChange) prepareChange(ctx context.Context) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (c *generationChange) rollBack(ctx context.Context) error {
 	}
 	c.releaseReserve()
 	back := &generationChange{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, resumed: true}
-	if err := back.apply(ctx); err != nil {
+	if err := back.applyChange(ctx); err != nil {
 		return err
 	}
 	return c.removeNewGeneration(ctx)

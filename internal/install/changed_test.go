@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// edit replaces text in a file of the node. It fails if the file does not contain old.
-func (c *testNode) edit(name, old, new string) error {
-	name = filepath.Join(c.root(), name)
+// replaceInFile replaces text in a file of the node. It fails if the file does not contain old.
+func (c *testNode) replaceInFile(name, old, new string) error {
+	name = filepath.Join(c.rootDir(), name)
 	data, err := os.ReadFile(name)
 	if err == nil && !strings.Contains(string(data), old) {
 		err = errors.New(name + " has no " + old)
@@ -37,10 +37,10 @@ func TestChangedByOthers(t *testing.T) {
 		gen                = "var/lib/regcred/generations"
 	)
 	overwrite := func(name, text string) func(*testNode) error {
-		return func(c *testNode) error { return os.WriteFile(filepath.Join(c.root(), name), []byte(text), 0o644) }
+		return func(c *testNode) error { return os.WriteFile(filepath.Join(c.rootDir(), name), []byte(text), 0o644) }
 	}
 	remove := func(name string) func(*testNode) error {
-		return func(c *testNode) error { return os.RemoveAll(filepath.Join(c.root(), name)) }
+		return func(c *testNode) error { return os.RemoveAll(filepath.Join(c.rootDir(), name)) }
 	}
 	for _, tt := range []struct {
 		name, layout string
@@ -50,28 +50,28 @@ func TestChangedByOthers(t *testing.T) {
 		rollback     string // part of the error of rollback 1; "" if none
 		uninstall    string // part of the error of uninstall; "" if none
 		says         string // part of uninstall's progress messages if it succeeds
-		left         tree   // files that remain changed after uninstall; "-" marks a removed file
+		left         fileTree   // files that remain changed after uninstall; "-" marks a removed file
 	}{
-		{name: "another provider, JSON", layout: "json", change: func(c *testNode) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
-			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
-		{name: "another provider behind ours", layout: "json", change: func(c *testNode) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
-			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
-		{name: "another provider, YAML", layout: "yaml", change: func(c *testNode) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
-			says: "cred.yaml has been changed since the install, so only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
+		{name: "another provider, JSON", layout: "json", change: func(c *testNode) error { return c.replaceInFile(json, `"providers": [`, `"providers": [`+another+",") },
+			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: fileTree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
+		{name: "another provider behind ours", layout: "json", change: func(c *testNode) error { return c.replaceInFile(json, "\n  ]", ",\n"+another+"\n  ]") },
+			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: fileTree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
+		{name: "another provider, YAML", layout: "yaml", change: func(c *testNode) error { return c.replaceInFile(yaml, "providers:\n", "providers:\n- "+another+"\n") },
+			says: "cred.yaml has been changed since the install, so only regcred's entries are removed", left: fileTree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
 		{name: "our entry gone", layout: "json", change: overwrite(json, foreignJSON), status: "its regcred entries differ from those of generation 1"},
-		{name: "our entry changed", layout: "json", change: func(c *testNode) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
+		{name: "our entry changed", layout: "json", change: func(c *testNode) error { return c.replaceInFile(json, `"registry.example"`, `"other.example"`) },
 			status: "its regcred entries differ from those of generation 1", says: "only regcred's entries are removed"},
 		{name: "configuration spoilt", layout: "json", change: overwrite(json, "{"), status: "cred.json", install: "cred.json", rollback: "cred.json", uninstall: "cred.json"},
-		{name: "drop-in edited", layout: "kubeadm", change: func(c *testNode) error { return c.edit(dropIn, "[Service]", "[Service]\nNice=1") },
+		{name: "drop-in edited", layout: "kubeadm", change: func(c *testNode) error { return c.replaceInFile(dropIn, "[Service]", "[Service]\nNice=1") },
 			status: "90-regcred.conf: changed since it was installed", install: "90-regcred.conf already exists and differs from regcred's file", rollback: "90-regcred.conf already exists and differs from regcred's file", says: "kept as 90-regcred.conf.regcred-saved",
-			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/" + dropIn + ".regcred-saved": ""}},
+			left: fileTree{"/etc/systemd/system/kubelet.service.d": "", "/" + dropIn + ".regcred-saved": ""}},
 		{name: "drop-in gone", layout: "kubeadm", change: remove(dropIn), status: "90-regcred.conf: missing"},
 		{name: "link replaced", layout: "json", change: func(c *testNode) error { return errors.Join(remove(link)(c), overwrite(link, "#!/bin/sh\n")(c)) },
-			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "#!/bin/sh\n"}},
+			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: fileTree{"/" + link: "#!/bin/sh\n"}},
 		{name: "link to nothing", layout: "json", change: func(c *testNode) error {
-			return errors.Join(remove(link)(c), os.Symlink("/nowhere", filepath.Join(c.root(), link)))
+			return errors.Join(remove(link)(c), os.Symlink("/nowhere", filepath.Join(c.rootDir(), link)))
 		},
-			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "/nowhere"}},
+			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: fileTree{"/" + link: "/nowhere"}},
 		{name: "link gone", layout: "json", change: remove(link), status: "regcred-credential-provider: missing"},
 		{name: "dispatcher gone", layout: "json", change: remove("var/lib/regcred/" + generation.DispatcherName), status: "dangling symlink to"},
 		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha has been changed since it was installed", rollback: "generation 1 was modified after it was created"},
@@ -89,42 +89,42 @@ func TestChangedByOthers(t *testing.T) {
 		{name: "originals cut", layout: "json", change: overwrite("var/lib/regcred/originals.json", `{"a":`), says: "only regcred's entries are removed"},
 		{name: "originals gone", layout: "json", change: remove("var/lib/regcred/originals.json")},
 		{name: "something in our directory", layout: "kubeadm", change: overwrite("etc/systemd/system/kubelet.service.d/50-mine.conf", "[Service]\n"), says: "kubelet.service.d is kept, because it has content that regcred did not create",
-			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
+			left: fileTree{"/etc/systemd/system/kubelet.service.d": "", "/etc/systemd/system/kubelet.service.d/50-mine.conf": "[Service]\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := nodeAfter(t, layoutNamed(t, tt.layout))
-			pristine := snapshot(t, c.root())
-			must.Do(t, c.do(t.Context(), "install a"))
-			must.Do(t, errors.Join(tt.change(c), c.save()))
-			spoilt := snapshot(t, c.root())
+			c := newNodeAfter(t, findLayout(t, tt.layout))
+			pristine := readTree(t, c.rootDir())
+			must.Do(t, c.makeChange(t.Context(), "install a"))
+			must.Do(t, errors.Join(tt.change(c), c.saveState()))
+			spoilt := readTree(t, c.rootDir())
 			c.newInstaller(t)
 			if s, err := c.Status(t.Context()); err != nil || !strings.Contains(strings.Join(s.Problems, "\n"), tt.status) || (len(s.Problems) > 0) != (tt.status != "") {
 				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
 			}
 			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
-				other := &testNode{fakeNode: (&changeFixture{t: t, layout: c.layout, base: c.dir}).copy(), configDir: c.configDir}
+				other := &testNode{fakeNode: (&changeFixture{t: t, layout: c.layout, base: c.dir}).copyNode(), configDir: c.configDir}
 				other.newInstaller(t)
-				err := other.do(t.Context(), change)
+				err := other.makeChange(t.Context(), change)
 				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 					t.Errorf("%s: %v, want %q", change, err, says)
 				}
-				if diff := spoilt.differs(snapshot(t, other.root())); says != "" && diff != "" {
+				if diff := spoilt.differences(readTree(t, other.rootDir())); says != "" && diff != "" {
 					t.Errorf("%s, which failed: %s", change, diff)
 				}
 			}
 			var said []string
 			c.Progress = func(text string) { said = append(said, text) }
-			err := c.do(t.Context(), "uninstall")
+			err := c.makeChange(t.Context(), "uninstall")
 			if (err != nil) != (tt.uninstall != "") || err != nil && (!strings.Contains(err.Error(), tt.uninstall) || strings.Contains(err.Error(), "\n")) {
 				t.Fatalf("uninstall: %v, want %q", err, tt.uninstall)
 			}
-			if now := snapshot(t, c.root()); err != nil {
-				if diff := spoilt.without(recordFiles()...).differs(now.without(recordFiles()...)); diff != "" {
+			if now := readTree(t, c.rootDir()); err != nil {
+				if diff := spoilt.withoutPaths(recordFiles()...).differences(now.withoutPaths(recordFiles()...)); diff != "" {
 					t.Errorf("uninstall, which failed: %s", diff)
 				}
 				return
 			} else {
-				compareLeft(t, pristine, now, tt.left)
+				checkOnlyLeft(t, pristine, now, tt.left)
 			}
 			if !strings.Contains(strings.Join(said, "\n"), tt.says) {
 				t.Errorf("said %q, want %q", said, tt.says)
@@ -133,9 +133,9 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// compareLeft fails the test unless the node is in its original state except for the files in
+// checkOnlyLeft fails the test unless the node is in its original state except for the files in
 // left.
-func compareLeft(t *testing.T, pristine, now, left tree) {
+func checkOnlyLeft(t *testing.T, pristine, now, left fileTree) {
 	t.Helper()
 	var names []string
 	for name, text := range left {
@@ -145,7 +145,7 @@ func compareLeft(t *testing.T, pristine, now, left tree) {
 			t.Errorf("%s: %q, want %q", name, now[name], text)
 		}
 	}
-	if diff := pristine.without(names...).differs(now.without(names...)); diff != "" {
+	if diff := pristine.withoutPaths(names...).differences(now.withoutPaths(names...)); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
 }

@@ -54,25 +54,25 @@ func TestCopiesAreTested(t *testing.T) {
 			o := newLayoutNode(t, "json")
 			dir := t.TempDir()
 			must.Do(t, os.Link(program("static-credential-provider"), filepath.Join(dir, "static-credential-provider")))
-			write("alpha", "#!/bin/sh\n"+strings.ReplaceAll(tt.plugin, "DIR", built)+"\n")(t, dir)
+			writeHostFile("alpha", "#!/bin/sh\n"+strings.ReplaceAll(tt.plugin, "DIR", built)+"\n")(t, dir)
 			must.Do(t, os.Chmod(filepath.Join(dir, "alpha"), 0o755|os.ModeSetuid))
-			write("password", "x")(t, dir)
+			writeHostFile("password", "x")(t, dir)
 			must.Do(t, os.Chmod(filepath.Join(dir, "password"), 0o600))
 			if strings.HasPrefix(tt.dispatcher, "#!") {
-				write("d/"+generation.DispatcherName, tt.dispatcher)(t, dir)
+				writeHostFile("d/"+generation.DispatcherName, tt.dispatcher)(t, dir)
 				tt.dispatcher = filepath.Join(dir, "d", generation.DispatcherName)
 			}
 			d := desiredState(o.configDir, "a")
 			config := strings.Replace(oneProvider, "  apiVersion:", "  args: [--host=registry.example, --username=u, --password-file="+filepath.Join(dir, "password")+"]\n  apiVersion:", 1)
-			write("x.yaml", config)(t, dir)
+			writeHostFile("x.yaml", config)(t, dir)
 			d.Config, d.BinDir, d.Dispatcher, d.SkipExec = filepath.Join(dir, "x.yaml"), dir, tt.dispatcher, false
-			before := snapshot(t, o.root())
-			p, err := o.in(stateDir).Install(t.Context(), d, options())
+			before := readTree(t, o.rootDir())
+			p, err := o.installerIn(stateDir).Install(t.Context(), d, installOptions())
 			if tt.says != "" {
 				if err == nil || !strings.Contains(err.Error(), "nothing was changed: ") || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("got %v, want %q", err, tt.says)
 				}
-				if diff := before.differs(snapshot(t, o.root())); diff != "" {
+				if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 					t.Errorf("changed: %s", diff)
 				}
 				return
@@ -86,7 +86,7 @@ func TestCopiesAreTested(t *testing.T) {
 			if list := must.Get(o.fs().ReadDir(stateDir + "/generations"))(t); len(list) != 1 {
 				t.Errorf("generations: %v", list)
 			}
-			o.do("uninstall")
+			o.runChanges("uninstall")
 		})
 	}
 }
@@ -118,22 +118,22 @@ func TestStateDirPlace(t *testing.T) {
 		{"/srv/a/regcred", func(t *testing.T, root string) {
 			mkdir("open", 0o777, 0)(t, root)
 			mkdir("srv", 0o755, 0)(t, root)
-			link("srv/a", "/open")(t, root)
+			createSymlink("srv/a", "/open")(t, root)
 		}, "open is writable by all users"},
-		{"/srv/regcred", write("srv/regcred/x", ""), `because it contains "x"`},
+		{"/srv/regcred", writeHostFile("srv/regcred/x", ""), `because it contains "x"`},
 		{"/srv/regcred", mkdir("srv/regcred", 0o755, 0), ""},
 		{"/srv/regcred", mkdir("srv", 0o755, 0), ""},
 		{"/opt/regcred", none, ""},
 	} {
 		o := newLayoutNode(t, "kubeadm")
 		o.Running = nil // the fake kubelet knows only the default directory
-		must.Do(t, o.save())
-		tt.spoil(t, o.root())
-		before := snapshot(t, o.root())
-		in := o.in(tt.dir)
-		_, err := in.Install(t.Context(), desiredState(o.configDir, "a"), options())
+		must.Do(t, o.saveState())
+		tt.spoil(t, o.rootDir())
+		before := readTree(t, o.rootDir())
+		in := o.installerIn(tt.dir)
+		_, err := in.Install(t.Context(), desiredState(o.configDir, "a"), installOptions())
 		if err == nil && tt.says == "" {
-			err = o.in(tt.dir).Uninstall(t.Context(), install.Options{Restart: true})
+			err = o.installerIn(tt.dir).Uninstall(t.Context(), install.Options{Restart: true})
 		} else if err != nil && tt.says != "" && strings.Contains(err.Error(), tt.says) {
 			err = nil
 		} else if err == nil {
@@ -142,7 +142,7 @@ func TestStateDirPlace(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v, want %q", tt.dir, err, tt.says)
 		}
-		if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 			t.Errorf("%s: changed or left: %s", tt.dir, diff)
 		}
 	}
@@ -152,8 +152,8 @@ func TestStateDirPlace(t *testing.T) {
 // not regcred's.
 func TestEmptyForeignDirectory(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	must.Do(t, os.MkdirAll(filepath.Join(o.root(), "srv/empty"), 0o755))
-	if err := o.in("/srv/empty").Uninstall(t.Context(), options()); err != nil || !o.fs().Exists("/srv/empty") {
+	must.Do(t, os.MkdirAll(filepath.Join(o.rootDir(), "srv/empty"), 0o755))
+	if err := o.installerIn("/srv/empty").Uninstall(t.Context(), installOptions()); err != nil || !o.fs().Exists("/srv/empty") {
 		t.Errorf("the directory exists: %t, %v", o.fs().Exists("/srv/empty"), err)
 	}
 }
@@ -163,8 +163,8 @@ func TestEmptyForeignDirectory(t *testing.T) {
 func TestLooseStateFiles(t *testing.T) {
 	for _, name := range []string{"generations/1/manifest.json", "generations/1", "generations", "applied.json", ""} {
 		o := newLayoutNode(t, "kubeadm")
-		o.do("install a")
-		must.Do(t, os.Chmod(filepath.Join(o.root(), stateDir, name), 0o777))
+		o.runChanges("install a")
+		must.Do(t, os.Chmod(filepath.Join(o.rootDir(), stateDir, name), 0o777))
 		if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), "writable by ") {
 			t.Errorf("%q: %q", name, s.Problems)
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// damages returns the ways in which a file can be damaged. Without -matrix, some are left out.
-func damages() map[string]func(name string) error {
+// fileDamages returns the ways in which a file can be damaged. Without -matrix, some are left out.
+func fileDamages() map[string]func(name string) error {
 	overwrite := func(text string) func(string) error {
 		return func(name string) error { return os.WriteFile(name, []byte(text), 0o600) }
 	}
@@ -50,17 +50,17 @@ func (c *testNode) runHint(t *testing.T, hint string) error {
 	t.Helper()
 	switch rollback, remove := regexp.MustCompile(`regcred rollback (\d+)`).FindStringSubmatch(hint), regexp.MustCompile(`(?:run )?(rm (?:-rf )?\S+)`).FindStringSubmatch(hint); {
 	case strings.Contains(hint, "regcred uninstall"):
-		if err := c.do(t.Context(), "uninstall"); err != nil {
+		if err := c.makeChange(t.Context(), "uninstall"); err != nil {
 			return err
 		}
 		if !strings.Contains(hint, "regcred install") {
 			return nil
 		}
 		c.newInstaller(t)
-		return c.do(t.Context(), "install a")
+		return c.makeChange(t.Context(), "install a")
 	case rollback != nil:
 		n := int(rollback[1][0] - '0')
-		_, err := c.Rollback(t.Context(), n, options())
+		_, err := c.Rollback(t.Context(), n, installOptions())
 		return err
 	case remove != nil:
 		out, err := exec.Command("sh", "-c", remove[1]).CombinedOutput()
@@ -68,11 +68,11 @@ func (c *testNode) runHint(t *testing.T, hint string) error {
 			return errors.New(string(out))
 		}
 		c.newInstaller(t)
-		return c.do(t.Context(), "install a")
+		return c.makeChange(t.Context(), "install a")
 	case strings.HasPrefix(hint, "move "):
 		return nil // tested in TestChangedByOthers
 	case strings.Contains(hint, "regcred install"):
-		return c.do(t.Context(), "install a")
+		return c.makeChange(t.Context(), "install a")
 	}
 	return errors.New("the hint names no command")
 }
@@ -95,27 +95,27 @@ func TestDamagedState(t *testing.T) {
 		{"kubeadm", []string{"install a"}, []string{state + "generations/1/manifest.json", state + "journal.json", state + "generations", state + "generations/1", state + "current", state + "regcred-credential-provider", dropIn}},
 		{"json", []string{"install a", "install c"}, []string{state + "generations/2/manifest.json", state + "applied.json", state + "originals.json", state + "current", state + "reserve", shared}},
 	} {
-		w := newFakeNode(t, layoutNamed(t, base.layout))
-		pristine := snapshot(t, w.root())
+		w := newFakeNode(t, findLayout(t, base.layout))
+		pristine := readTree(t, w.rootDir())
 		for _, change := range base.done {
 			must.Do(t, w.run(wishes, change))
 		}
 		w.Running = nil // a restart with a damaged vendor file is another case
-		must.Do(t, w.save())
+		must.Do(t, w.saveState())
 		for _, file := range base.files {
-			for how, damage := range damages() {
+			for how, damage := range fileDamages() {
 				for _, change := range []string{"install a", "rollback 1", "uninstall"} {
 					t.Run(base.layout+"/"+filepath.Base(file)+"/"+how+"/"+change, func(t *testing.T) {
 						t.Parallel()
-						c := &testNode{fakeNode: (&changeFixture{t: t, layout: w.layout, base: w.dir}).copy(), configDir: wishes}
+						c := &testNode{fakeNode: (&changeFixture{t: t, layout: w.layout, base: w.dir}).copyNode(), configDir: wishes}
 						defer os.RemoveAll(c.dir)
-						name := filepath.Join(c.root(), file)
+						name := filepath.Join(c.rootDir(), file)
 						must.Do(t, errors.Join(os.RemoveAll(name), damage(name)))
 						c.newInstaller(t)
 						if _, err := c.Status(t.Context()); err != nil {
 							t.Errorf("status: %v", err)
 						}
-						err := c.do(t.Context(), change)
+						err := c.makeChange(t.Context(), change)
 						if hint, ok := errors.AsType[*node.HintError](err); ok {
 							c.newInstaller(t)
 							if hintErr := c.runHint(t, hint.Hint); hintErr != nil {
@@ -139,9 +139,9 @@ func TestDamagedState(t *testing.T) {
 
 // isClean fails the test if something of regcred is left on the node. It ignores the damaged
 // file.
-func (c *testNode) isClean(t *testing.T, pristine tree, damaged string) {
+func (c *testNode) isClean(t *testing.T, pristine fileTree, damaged string) {
 	t.Helper()
-	now := snapshot(t, c.root())
+	now := readTree(t, c.rootDir())
 	for name, text := range now {
 		_, was := pristine[name]
 		if kept := slices.Contains(c.Left, c.HostPathOf(name)) || strings.HasPrefix(name, damaged); !was && !kept && !strings.HasSuffix(name, "kubelet.service.d") {
@@ -159,7 +159,7 @@ func (c *testNode) isClean(t *testing.T, pristine tree, damaged string) {
 }
 
 // HostPathOf returns the path on this machine of a file on the node.
-func (c *testNode) HostPathOf(name string) string { return filepath.Join(c.root(), name) }
+func (c *testNode) HostPathOf(name string) string { return filepath.Join(c.rootDir(), name) }
 
 // TestUnreadableSharedFile verifies that regcred's entries are removed from a file that the
 // kubelet cannot read, and that nothing else in the file changes.
@@ -178,16 +178,16 @@ func TestUnreadableSharedFile(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			o := newLayoutNode(t, "json")
 			o.t = t
-			o.do("install a")
+			o.runChanges("install a")
 			o.Running = nil
-			must.Do(t, o.save())
-			o.write(configPath, edit(o.read(configPath)))
+			must.Do(t, o.saveState())
+			o.writeFile(configPath, edit(o.readFile(configPath)))
 			want := edit(foreignJSON)
 			if how == "duplicate" {
 				want = ""
 			}
-			o.do("uninstall")
-			if got := o.read(configPath); want != "" && got != want || strings.Contains(got, "regcred") {
+			o.runChanges("uninstall")
+			if got := o.readFile(configPath); want != "" && got != want || strings.Contains(got, "regcred") {
 				t.Errorf("left %s, want %s", got, want)
 			}
 		})
@@ -197,13 +197,13 @@ func TestUnreadableSharedFile(t *testing.T) {
 // TestRestartWithUnreadableFile verifies that an uninstall which must restart the kubelet changes
 // nothing if the kubelet would not start.
 func TestRestartWithUnreadableFile(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
-	must.Do(t, os.WriteFile(filepath.Join(c.root(), configPath), nil, 0o600))
-	before := snapshot(t, c.root())
-	if err := c.do(t.Context(), "uninstall"); err == nil || !strings.Contains(err.Error(), "but would not start: ") {
+	c := newNodeAfter(t, findLayout(t, "json"), "install a")
+	must.Do(t, os.WriteFile(filepath.Join(c.rootDir(), configPath), nil, 0o600))
+	before := readTree(t, c.rootDir())
+	if err := c.makeChange(t.Context(), "uninstall"); err == nil || !strings.Contains(err.Error(), "but would not start: ") {
 		t.Errorf("got %v", err)
 	}
-	if diff := before.differs(snapshot(t, c.root())); diff != "" {
+	if diff := before.differences(readTree(t, c.rootDir())); diff != "" {
 		t.Errorf("changed: %s", diff)
 	}
 }
@@ -212,15 +212,15 @@ func TestRestartWithUnreadableFile(t *testing.T) {
 // the state directory was removed.
 func TestManyEntriesWithoutState(t *testing.T) {
 	o := newLayoutNode(t, "read-only bin dir")
-	o.do("install a")
+	o.runChanges("install a")
 	var more strings.Builder
 	for _, n := range []string{"-2", "-33", "-34", "-200"} {
 		more.WriteString(`{"name": "regcred-credential-provider` + n + `", "matchImages": ["a.example"], "defaultCacheDuration": "0s", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"},`)
 	}
-	o.write(configPath, strings.Replace(o.read(configPath), `"providers": [`, `"providers": [`+more.String(), 1))
-	must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
-	o.do("install a", "uninstall")
-	if text := o.read(configPath); strings.Contains(text, "regcred") {
+	o.writeFile(configPath, strings.Replace(o.readFile(configPath), `"providers": [`, `"providers": [`+more.String(), 1))
+	must.Do(t, os.RemoveAll(filepath.Join(o.rootDir(), stateDir)))
+	o.runChanges("install a", "uninstall")
+	if text := o.readFile(configPath); strings.Contains(text, "regcred") {
 		t.Errorf("left: %s", text)
 	}
 }
@@ -229,13 +229,13 @@ func TestManyEntriesWithoutState(t *testing.T) {
 // linked, because they may contain secrets, and that it removes nothing else there.
 func TestMovedGenerations(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a")
-	moveAndLink(stateDir+"/generations", "/srv/generations")(t, o.root())
-	o.write("srv/generations/precious/data", "x")
-	in := o.in(stateDir)
-	must.Do(t, in.Uninstall(t.Context(), options()))
+	o.runChanges("install a")
+	moveAndLink(stateDir+"/generations", "/srv/generations")(t, o.rootDir())
+	o.writeFile("srv/generations/precious/data", "x")
+	in := o.installerIn(stateDir)
+	must.Do(t, in.Uninstall(t.Context(), installOptions()))
 	list := must.Get(o.fs().ReadDir("/srv/generations"))(t)
-	if want := filepath.Join(o.root(), "srv/generations"); len(list) != 1 || list[0].Name() != "precious" || !slices.Contains(in.Left, want) || o.fs().Exists(stateDir) {
+	if want := filepath.Join(o.rootDir(), "srv/generations"); len(list) != 1 || list[0].Name() != "precious" || !slices.Contains(in.Left, want) || o.fs().Exists(stateDir) {
 		t.Errorf("left %v, reported %q", list, in.Left)
 	}
 }
@@ -243,36 +243,36 @@ func TestMovedGenerations(t *testing.T) {
 // TestMaskedDropIn verifies the hint for a drop-in that is a symlink to /dev/null.
 func TestMaskedDropIn(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	link("etc/systemd/system/kubelet.service.d/90-regcred.conf", "/dev/null")(t, o.root())
+	createSymlink("etc/systemd/system/kubelet.service.d/90-regcred.conf", "/dev/null")(t, o.rootDir())
 	err := o.run(o.configDir, "install a")
 	hint, ok := errors.AsType[*node.HintError](err)
 	if !ok || !strings.Contains(err.Error(), "90-regcred.conf is masked: it is a symlink to /dev/null") {
 		t.Fatalf("got %v", err)
 	}
 	must.Do(t, exec.Command("sh", "-c", hint.Hint).Run())
-	o.do("install a", "uninstall")
+	o.runChanges("install a", "uninstall")
 }
 
 // TestBytesOfTheCommand verifies that bytes of the unit's command that are not UTF-8 are kept by
 // each change.
 func TestBytesOfTheCommand(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.write(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --node-labels=city=M\xfcnchen $", 1))
+	o.writeFile(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --node-labels=city=M\xfcnchen $", 1))
 	for _, change := range []string{"install a", "install b", "rollback 1", "install b"} {
-		o.do(change)
-		if text := o.read("etc/systemd/system/kubelet.service.d/90-regcred.conf"); !strings.Contains(text, "M\xfcnchen") {
+		o.runChanges(change)
+		if text := o.readFile("etc/systemd/system/kubelet.service.d/90-regcred.conf"); !strings.Contains(text, "M\xfcnchen") {
 			t.Errorf("%s: %q", change, text)
 		}
 		if s := o.status(); len(s.Problems) > 0 {
 			t.Errorf("%s: status: %q", change, s.Problems)
 		}
 	}
-	in := o.in(stateDir)
-	must.Do(t, in.Uninstall(t.Context(), options()))
+	in := o.installerIn(stateDir)
+	must.Do(t, in.Uninstall(t.Context(), installOptions()))
 	if len(in.Left) > 0 {
 		t.Errorf("left: %q", in.Left)
 	}
-	_, err := o.in("/var/lib/re\xffq").Install(t.Context(), desiredState(o.configDir, "a"), options())
+	_, err := o.installerIn("/var/lib/re\xffq").Install(t.Context(), desiredState(o.configDir, "a"), installOptions())
 	if err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
 		t.Errorf("state directory: %v", err)
 	}
@@ -283,17 +283,17 @@ func TestBytesOfTheCommand(t *testing.T) {
 func TestEditsAreSaved(t *testing.T) {
 	const dropIn = "etc/systemd/system/kubelet.service.d/90-regcred.conf"
 	o := newLayoutNode(t, "kubeadm")
-	must.Do(t, os.MkdirAll(filepath.Join(o.root(), dropIn+".regcred-saved.2"), 0o755)) // names that exist are skipped
+	must.Do(t, os.MkdirAll(filepath.Join(o.rootDir(), dropIn+".regcred-saved.2"), 0o755)) // names that exist are skipped
 	for i, want := range []string{".regcred-saved", ".regcred-saved.3", ".regcred-saved.4"} {
-		o.do("install a", "install c")
-		edited := o.read(dropIn) + "# edit " + want
-		o.write(dropIn, edited)
-		if err := o.run(o.configDir, "rollback 1"); err == nil || !strings.Contains(err.Error(), "already exists and differs from regcred's file") || o.read(dropIn) != edited {
+		o.runChanges("install a", "install c")
+		edited := o.readFile(dropIn) + "# edit " + want
+		o.writeFile(dropIn, edited)
+		if err := o.run(o.configDir, "rollback 1"); err == nil || !strings.Contains(err.Error(), "already exists and differs from regcred's file") || o.readFile(dropIn) != edited {
 			t.Errorf("edit %d: rollback: %v", i, err)
 		}
-		in := o.in(stateDir)
-		must.Do(t, in.Uninstall(t.Context(), options()))
-		if name := filepath.Join(o.root(), dropIn+want); !slices.Contains(in.Left, name) || o.read(dropIn+want) != edited {
+		in := o.installerIn(stateDir)
+		must.Do(t, in.Uninstall(t.Context(), installOptions()))
+		if name := filepath.Join(o.rootDir(), dropIn+want); !slices.Contains(in.Left, name) || o.readFile(dropIn+want) != edited {
 			t.Errorf("edit %d: left %q, want %s", i, in.Left, name)
 		}
 	}
@@ -302,8 +302,8 @@ func TestEditsAreSaved(t *testing.T) {
 // TestStatusWithoutPrevious verifies that the status of a first generation suggests no rollback.
 func TestStatusWithoutPrevious(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a")
-	o.write(stateDir+"/generations/1/config/a.yaml", "x")
+	o.runChanges("install a")
+	o.writeFile(stateDir+"/generations/1/config/a.yaml", "x")
 	if s := o.status(); len(s.Problems) != 1 || !strings.HasSuffix(s.Problems[0], ": run regcred install") {
 		t.Errorf("%q", s.Problems)
 	}
@@ -313,18 +313,18 @@ func TestStatusWithoutPrevious(t *testing.T) {
 // of the node's file.
 func TestSharedFileAttributes(t *testing.T) {
 	o := newLayoutNode(t, "json")
-	name := filepath.Join(o.root(), configPath)
+	name := filepath.Join(o.rootDir(), configPath)
 	if err := syscall.Setxattr(name, "user.origin", []byte("x"), 0); err != nil {
 		t.Skip(err)
 	}
 	for _, change := range []string{"install a", "install b", "uninstall"} {
-		o.do(change)
+		o.runChanges(change)
 		if attr := must.Get(o.fs().AttrOf("/" + configPath))(t); attr.Extended["user.origin"] != "x" {
 			t.Errorf("%s: %v", change, attr.Extended)
 		}
 	}
 	must.Do(t, os.Link(name, name+".other"))
-	if err := o.run(o.configDir, "install a"); err == nil && o.read(configPath) != foreignJSON {
+	if err := o.run(o.configDir, "install a"); err == nil && o.readFile(configPath) != foreignJSON {
 		t.Error("a file with hard links was replaced")
 	}
 }

@@ -69,11 +69,11 @@ func desiredState(dir, name string) install.DesiredState {
 	}
 }
 
-func options() install.Options { return install.Options{Restart: true} }
+func installOptions() install.Options { return install.Options{Restart: true} }
 
 // makeChange runs a change such as "install a", "rollback 1" or "uninstall".
 func makeChange(ctx context.Context, in *install.Installer, dir, name string) (err error) {
-	o := options()
+	o := installOptions()
 	switch name {
 	case "rollback 1":
 		_, err = in.Rollback(ctx, 1, o)
@@ -94,7 +94,7 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
-		in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
+		in := must.Get(newFakeNode(t, findLayout(t, "all read-only, old kubelet")).installerWithHook(nil))(t)
 		in.Setup.Gates = map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": gate}
 		w := desiredState(dir, "b")
 		must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
@@ -109,7 +109,7 @@ func TestDesiredStateAndFeatureGate(t *testing.T) {
 // the version.
 func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	dir := writeConfigs(t)
-	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
+	in, err := newFakeNode(t, findLayout(t, "all read-only, old kubelet")).installerWithHook(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +127,10 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 // a directory in the generation, even if the node's kubelet does not support directories.
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
-	must.Get(in.Install(t.Context(), desiredState(dir, "a"), options()))(t)
+	in := must.Get(newFakeNode(t, findLayout(t, "all read-only, old kubelet")).installerWithHook(nil))(t)
+	must.Get(in.Install(t.Context(), desiredState(dir, "a"), installOptions()))(t)
 	w := install.DesiredState{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: desiredState(dir, "a").Dispatcher, SkipExec: true}
-	if _, err := in.Install(t.Context(), w, options()); err != nil {
+	if _, err := in.Install(t.Context(), w, installOptions()); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,7 +151,7 @@ func configDirectory(t *testing.T) string {
 // the node's kubelet does not. Each file in the directory is validated separately.
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
-	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
+	in := must.Get(newFakeNode(t, findLayout(t, "all read-only, old kubelet")).installerWithHook(nil))(t)
 	w := desiredState(dir, "a")
 	w.Config = configDirectory(t)
 	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
@@ -160,7 +160,7 @@ func TestDesiredStateOfDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.Config, "b.yaml"), []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Install(t.Context(), w, options()); err != nil {
+	if _, err := in.Install(t.Context(), w, installOptions()); err != nil {
 		t.Error(err)
 	}
 }

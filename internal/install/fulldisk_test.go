@@ -17,24 +17,24 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// onSmallDisk mounts a small file system over /var/lib of a node without a kubelet.
-func onSmallDisk(t *testing.T, layout, options string) *layoutNode {
+// newNodeOnSmallDisk mounts a small file system over /var/lib of a node without a kubelet.
+func newNodeOnSmallDisk(t *testing.T, layout, options string) *layoutNode {
 	t.Helper()
 	o := newLayoutNode(t, layout)
 	o.Running = nil
-	must.Do(t, o.save())
-	lib := filepath.Join(o.root(), "var/lib")
+	must.Do(t, o.saveState())
+	lib := filepath.Join(o.rootDir(), "var/lib")
 	must.Do(t, os.RemoveAll(filepath.Join(lib, "kubelet")))
 	must.Do(t, syscall.Mount("none", lib, "tmpfs", 0, "mode=755,"+options))
 	t.Cleanup(func() { _ = syscall.Unmount(lib, syscall.MNT_DETACH) })
-	o.write("var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--a=b"+map[string]string{"json": flagsFor("/etc/kubernetes/cred.json")}[layout]+"\"\n")
+	o.writeFile("var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--a=b"+map[string]string{"json": flagsFor("/etc/kubernetes/cred.json")}[layout]+"\"\n")
 	return o
 }
 
-// fill uses all space and inodes of the node's file system.
-func (o *layoutNode) fill(t *testing.T) {
+// fillDisk uses all space and inodes of the node's file system.
+func (o *layoutNode) fillDisk(t *testing.T) {
 	t.Helper()
-	dir := filepath.Join(o.root(), "var/lib")
+	dir := filepath.Join(o.rootDir(), "var/lib")
 	if err := os.WriteFile(filepath.Join(dir, "full"), make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the file system is not small: %v", err)
 	}
@@ -54,23 +54,23 @@ func TestFullDisk(t *testing.T) {
 	}
 	for _, layout := range []string{"kubeadm", "json"} {
 		t.Run(layout, func(t *testing.T) {
-			o := onSmallDisk(t, layout, "size=12m,nr_inodes=200")
-			before := snapshot(t, o.root())
-			o.do("install a", "install b")
-			o.fill(t)
-			o.do("rollback 1")
+			o := newNodeOnSmallDisk(t, layout, "size=12m,nr_inodes=200")
+			before := readTree(t, o.rootDir())
+			o.runChanges("install a", "install b")
+			o.fillDisk(t)
+			o.runChanges("rollback 1")
 			if s := o.status(); s.Current.Number != 1 || len(s.Problems) > 0 {
 				t.Errorf("generation %d, problems %q", s.Current.Number, s.Problems)
 			}
-			o.fill(t)
-			o.do("uninstall")
-			left := snapshot(t, o.root())
+			o.fillDisk(t)
+			o.runChanges("uninstall")
+			left := readTree(t, o.rootDir())
 			for name := range left {
 				if strings.HasPrefix(name, "/var/lib/full") {
 					delete(left, name)
 				}
 			}
-			if diff := before.differs(left); diff != "" {
+			if diff := before.differences(left); diff != "" {
 				t.Errorf("left: %s", diff)
 			}
 		})
@@ -85,17 +85,17 @@ func TestFewInodes(t *testing.T) {
 	}
 	failed := 0
 	for inodes := 6; inodes < 40; inodes += 3 {
-		o := onSmallDisk(t, "json", fmt.Sprintf("size=20m,nr_inodes=%d", inodes))
-		before := snapshot(t, o.root())
+		o := newNodeOnSmallDisk(t, "json", fmt.Sprintf("size=20m,nr_inodes=%d", inodes))
+		before := readTree(t, o.rootDir())
 		err := o.run(o.configDir, "install a")
 		if err != nil {
 			failed++
-			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 				t.Errorf("%d inodes: %v: left: %s", inodes, err, diff)
 			}
 		}
-		o.do("uninstall")
-		if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		o.runChanges("uninstall")
+		if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 			t.Errorf("%d inodes: left after uninstall: %s", inodes, diff)
 		}
 	}
@@ -108,7 +108,7 @@ func TestFewInodes(t *testing.T) {
 // finishing it: it writes none of the install's files.
 func TestUninstallUndoesInstall(t *testing.T) {
 	o := newLayoutNode(t, "json")
-	before := snapshot(t, o.root())
+	before := readTree(t, o.rootDir())
 	stopped := false
 	err := o.runWith(o.configDir, "install a", func(step, name string) error {
 		stopped = stopped || step == "create" && strings.HasPrefix(name, "/etc") // and the undoing fails too
@@ -126,7 +126,7 @@ func TestUninstallUndoesInstall(t *testing.T) {
 		}
 		return nil
 	}))
-	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+	if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
 }

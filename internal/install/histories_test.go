@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// histories is the number of random sequences for each node.
-var histories = flag.Int("histories", 1, "number of random sequences of changes for each kind of node in TestHistories")
+// historyCount is the number of random sequences for each node.
+var historyCount = flag.Int("histories", 1, "number of random sequences of changes for each kind of node in TestHistories")
 
 // TestHistories runs random sequences of installs, rollbacks, uninstalls, interruptions, and
 // changes that the node's vendor makes to its own flags, files and plugins. After each change of
@@ -40,21 +40,21 @@ func TestHistories(t *testing.T) {
 	count := map[string]int{}
 	nodes := append(layouts(), treeLayouts(t)...)
 	for _, l := range nodes {
-		for seed := range uint64(*histories) {
+		for seed := range uint64(*historyCount) {
 			h := newHistory(t, l, seed)
 			if h == nil {
 				count["nodes that regcred does not change"]++
 				break
 			}
 			for range steps {
-				count[h.step()]++
+				count[h.randomStep()]++
 				if t.Failed() {
 					t.Fatalf("%s, seed %d:\n%s", l.name, seed, strings.Join(h.log, "\n"))
 				}
 			}
 		}
 	}
-	t.Logf("%d nodes, %d sequences of %d steps each: %v", len(nodes), *histories, steps, count)
+	t.Logf("%d nodes, %d sequences of %d steps each: %v", len(nodes), *historyCount, steps, count)
 }
 
 // treeLayouts returns the node trees of package node in which the kubelet has a usable
@@ -71,9 +71,9 @@ func treeLayouts(t *testing.T) (list []layout) {
 	return list
 }
 
-// unpack writes the files of a tree. It returns an error for files of special kinds, which
+// writeTree writes the files of a tree. It returns an error for files of special kinds, which
 // package node tests.
-func unpack(root string, archive *txtar.Archive) error {
+func writeTree(root string, archive *txtar.Archive) error {
 	for _, f := range archive.Files {
 		kind, name, ok := strings.Cut(f.Name, " /")
 		if !ok {
@@ -122,16 +122,16 @@ type history struct {
 // newHistory returns a node, or nil if regcred does not change this kind of node.
 func newHistory(t *testing.T, l layout, seed uint64) *history {
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
-	must.Do(t, os.MkdirAll(w.root(), 0o755))
+	must.Do(t, os.MkdirAll(w.rootDir(), 0o755))
 	if l.tree == nil {
-		l.writeFiles(t, w.root())
-	} else if err := unpack(w.root(), l.tree); err != nil {
+		l.writeFiles(t, w.rootDir())
+	} else if err := writeTree(w.rootDir(), l.tree); err != nil {
 		return nil
 	}
-	must.Do(t, os.MkdirAll(filepath.Join(w.root(), "var/lib"), 0o755))
-	must.Do(t, w.save())
+	must.Do(t, os.MkdirAll(filepath.Join(w.rootDir(), "var/lib"), 0o755))
+	must.Do(t, w.saveState())
 	h := &history{layoutNode: &layoutNode{w, t, writeConfigs(t)}, rnd: rand.New(rand.NewPCG(seed, 28))}
-	s := must.Get(w.setup(t.Context()))(t)
+	s := must.Get(w.readSetup(t.Context()))(t)
 	if s.Refusal != nil || s.Vendor.BinDir.Type == node.TypeFile {
 		return nil
 	}
@@ -141,32 +141,32 @@ func newHistory(t *testing.T, l layout, seed uint64) *history {
 	if s.Vendor.Config.IsSet() && s.Vendor.Config.Type != node.TypeAbsent {
 		h.config, h.binDir = s.Vendor.Config.Path, s.Vendor.BinDir.Path
 		if s.Vendor.Config.Type == node.TypeDirectory {
-			must.Do(t, os.RemoveAll(filepath.Join(w.root(), h.config)))
+			must.Do(t, os.RemoveAll(filepath.Join(w.rootDir(), h.config)))
 			h.config = path.Join(h.config, "10-vendor.yaml")
 		}
-		h.rewrite()
+		h.rewriteConfig()
 	}
-	if _, err := h.start(); err != nil {
+	if _, err := h.startedProviderNames(); err != nil {
 		return nil // the kubelet of this tree does not start
 	}
 	return h
 }
 
-// start returns the names of the providers that a kubelet has when it starts now.
-func (h *history) start() ([]string, error) {
-	f, err := h.flags()
+// startedProviderNames returns the names of the providers that a kubelet has when it starts now.
+func (h *history) startedProviderNames() ([]string, error) {
+	f, err := h.reloadedFlags()
 	if err != nil {
 		return nil, err
 	}
-	return h.try(f)
+	return h.readProviderNames(f)
 }
 
-// rewrite writes a new configuration with one provider.
-func (h *history) rewrite() {
+// rewriteConfig writes a new configuration with one provider.
+func (h *history) rewriteConfig() {
 	h.text, h.names = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n", nil
 	block := h.newProvider()
 	h.text += block
-	h.write(h.config, h.text)
+	h.writeFile(h.config, h.text)
 }
 
 // newProvider adds a provider with an executable, and returns its text.
@@ -174,13 +174,13 @@ func (h *history) newProvider() string {
 	h.next++
 	name := fmt.Sprintf("vendor-%d", h.next)
 	h.names = append(h.names, name)
-	h.write(path.Join(h.binDir, name), "#!/bin/sh\n")
-	must.Do(h.t, os.Chmod(filepath.Join(h.root(), h.binDir, name), 0o755))
+	h.writeFile(path.Join(h.binDir, name), "#!/bin/sh\n")
+	must.Do(h.t, os.Chmod(filepath.Join(h.rootDir(), h.binDir, name), 0o755))
 	return fmt.Sprintf("- name: %s\n  matchImages: [%q]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", name, name+".example")
 }
 
-// step makes one random change and returns its kind.
-func (h *history) step() string {
+// randomStep makes one random change and returns its kind.
+func (h *history) randomStep() string {
 	vendor := []struct {
 		name string
 		can  bool
@@ -189,27 +189,27 @@ func (h *history) step() string {
 		{"vendor adds a provider", h.config != "", func() {
 			block := h.newProvider()
 			h.text += block
-			h.write(h.config, h.read(h.config)+block)
+			h.writeFile(h.config, h.readFile(h.config)+block)
 		}},
-		{"vendor writes its file again", h.config != "", h.rewrite},
+		{"vendor writes its file again", h.config != "", h.rewriteConfig},
 		{"user adds a comment", h.config != "", func() {
 			h.text += "# by hand\n"
-			h.write(h.config, h.read(h.config)+"# by hand\n")
+			h.writeFile(h.config, h.readFile(h.config)+"# by hand\n")
 		}},
 		{"vendor moves its file", h.config != "" && h.command != "", func() {
-			must.Do(h.t, os.Remove(filepath.Join(h.root(), h.config)))
+			must.Do(h.t, os.Remove(filepath.Join(h.rootDir(), h.config)))
 			h.config = fmt.Sprintf("/etc/vendor-%d/config.yaml", h.next)
-			h.rewrite()
+			h.rewriteConfig()
 			h.setFlags()
 		}},
 		{"vendor moves its plugins", h.config != "" && h.command != "", func() {
 			h.binDir = fmt.Sprintf("/opt/vendor-%d", h.next)
-			h.rewrite()
+			h.rewriteConfig()
 			h.setFlags()
 		}},
 		{"vendor sets up providers", h.config == "" && h.command != "", func() {
 			h.config, h.binDir = "/etc/vendor/config.yaml", "/opt/vendor"
-			h.rewrite()
+			h.rewriteConfig()
 			h.setFlags()
 		}},
 	}
@@ -218,21 +218,21 @@ func (h *history) step() string {
 		v.do()
 		return v.name
 	}
-	return h.change([]string{"install a", "install b", "install c", "install b", "rollback 1", "uninstall"}[h.rnd.IntN(6)])
+	return h.changeWithInterruption([]string{"install a", "install b", "install c", "install b", "rollback 1", "uninstall"}[h.rnd.IntN(6)])
 }
 
 // setFlags makes a drop-in of the vendor set the flags.
 func (h *history) setFlags() {
-	h.write("/etc/systemd/system/"+h.unit+".d/89-vendor.conf", fmt.Sprintf("[Service]\nExecStart=\nExecStart=%s \"--image-credential-provider-config=%s\" \"--image-credential-provider-bin-dir=%s\"\n", h.command, h.config, h.binDir))
+	h.writeFile("/etc/systemd/system/"+h.unit+".d/89-vendor.conf", fmt.Sprintf("[Service]\nExecStart=\nExecStart=%s \"--image-credential-provider-config=%s\" \"--image-credential-provider-bin-dir=%s\"\n", h.command, h.config, h.binDir))
 }
 
 func (h *history) logf(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-// change makes a change of regcred, which may be interrupted at a random step.
-func (h *history) change(do string) string {
-	before, errBefore := h.start()
+// changeWithInterruption makes a change of regcred, which may be interrupted at a random step.
+func (h *history) changeWithInterruption(do string) string {
+	before, errBefore := h.startedProviderNames()
 	fails := -1
 	if h.rnd.IntN(4) == 0 {
 		fails = h.rnd.IntN(40)
@@ -245,7 +245,7 @@ func (h *history) change(do string) string {
 		return nil
 	})
 	h.logf("%s, fails after step %d: %v", do, fails, err)
-	after, errAfter := h.start()
+	after, errAfter := h.startedProviderNames()
 	wanted := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(h.names, name) })
 	result := do + " succeeds"
 	switch {
@@ -276,16 +276,16 @@ func (h *history) change(do string) string {
 func (h *history) checkUninstalled() {
 	h.t.Helper()
 	if h.config != "" {
-		if got := h.read(h.config); got != h.text {
+		if got := h.readFile(h.config); got != h.text {
 			h.t.Errorf("after an uninstall, the vendor's file is\n%s\nwant\n%s", got, h.text)
 		}
 	}
-	for name, text := range snapshot(h.t, h.root()) {
+	for name, text := range readTree(h.t, h.rootDir()) {
 		if !strings.HasSuffix(name, ".regcred-saved") && (strings.Contains(name, "regcred") || strings.Contains(text, "regcred") && h.layout.tree == nil) {
 			h.t.Errorf("after an uninstall, %s is left: %s", name, text)
 		}
 	}
-	if names, err := h.start(); err != nil || len(names) < len(h.names) {
+	if names, err := h.startedProviderNames(); err != nil || len(names) < len(h.names) {
 		h.t.Errorf("after an uninstall, the kubelet has the providers %v, want %v: %v", names, h.names, err)
 	}
 	if s := h.status(); s.Current != nil || len(s.Generations) > 0 {

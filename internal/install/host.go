@@ -56,7 +56,7 @@ func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
 // putFile writes a file that only regcred should change. If another program has changed the
 // file, putFile first renames the changed file.
 func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
-	name, now, err := in.read(ctx, h.Path)
+	name, now, err := in.readResolved(ctx, h.Path)
 	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
 		return false, err
 	}
@@ -88,9 +88,9 @@ func (in *Installer) isOwnContent(ctx context.Context, name string, now []byte) 
 // putEntries sets regcred's provider entries in the node's configuration file. It preserves the
 // file's attributes. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
-	name, now, err := in.read(ctx, h.Path)
+	name, now, err := in.readResolved(ctx, h.Path)
 	if list == nil && isReplaced(err) {
-		in.keep(h.Path, "it is no longer a file with regcred's entries")
+		in.reportKept(h.Path, "it is no longer a file with regcred's entries")
 		return false, nil
 	}
 	if err != nil {
@@ -279,8 +279,8 @@ func (in *Installer) resolveTarget(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", in.fs().HostPath(name), errDangling)
 }
 
-// read resolves the symlinks in name, and returns the resolved path and the file's content.
-func (in *Installer) read(ctx context.Context, name string) (target string, now []byte, err error) {
+// readResolved resolves the symlinks in name, and returns the resolved path and the file's content.
+func (in *Installer) readResolved(ctx context.Context, name string) (target string, now []byte, err error) {
 	if target, err = in.resolveTarget(name); err == nil {
 		now, err = in.readIfExists(ctx, target)
 	}
@@ -310,7 +310,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 	case generation.HostKindDir:
 		err := in.fs().Remove(h.Path)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			in.keep(h.Path, "it has content that regcred did not create")
+			in.reportKept(h.Path, "it has content that regcred did not create")
 			return false, nil
 		}
 		return true, err
@@ -319,7 +319,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 		case errors.Is(err, fs.ErrNotExist):
 			return false, nil
 		case err != nil || target != h.Target:
-			in.keep(h.Path, "it no longer links to "+h.Target)
+			in.reportKept(h.Path, "it no longer links to "+h.Target)
 			return false, nil
 		}
 		return true, in.fs().Remove(h.Path)

@@ -16,7 +16,7 @@ func (in *Installer) Install(ctx context.Context, d DesiredState, o Options) (*P
 	if err := in.checkSupported(d); err != nil && !in.HasState() {
 		return nil, err
 	}
-	unlock, err := in.lock(ctx)
+	unlock, err := in.lockNode(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -46,18 +46,18 @@ type fakeNode struct {
 
 const stateDir = "/var/lib/regcred"
 
-func (w *fakeNode) root() string  { return filepath.Join(w.dir, "root") }
-func (w *fakeNode) fs() inroot.FS { return inroot.FS{Root: w.root()} }
+func (w *fakeNode) rootDir() string  { return filepath.Join(w.dir, "root") }
+func (w *fakeNode) fs() inroot.FS { return inroot.FS{Root: w.rootDir()} }
 func (w *fakeNode) store() generation.Store {
 	return generation.Store{FS: w.fs(), Dir: stateDir}
 }
 
-func (w *fakeNode) save() error {
+func (w *fakeNode) saveState() error {
 	data, err := json.Marshal(w)
 	return errors.Join(err, os.WriteFile(filepath.Join(w.dir, "node.json"), data, 0o600))
 }
 
-func (w *fakeNode) load() error {
+func (w *fakeNode) loadState() error {
 	data, err := os.ReadFile(filepath.Join(w.dir, "node.json"))
 	if err != nil {
 		return err
@@ -66,9 +66,9 @@ func (w *fakeNode) load() error {
 	return json.Unmarshal(data, w)
 }
 
-// setup returns the node's current Setup.
-func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
-	s, err := node.Node{Root: w.root()}.NewReader().Setup(ctx)
+// readSetup returns the node's current Setup.
+func (w *fakeNode) readSetup(ctx context.Context) (*node.Setup, error) {
+	s, err := node.Node{Root: w.rootDir()}.NewReader().Setup(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
 	return s, nil
 }
 
-// flags returns the kubelet's flags if systemd reloaded its units now.
-func (w *fakeNode) flags() (node.RunningFlags, error) {
-	s, err := w.setup(context.Background())
+// reloadedFlags returns the kubelet's flags if systemd reloaded its units now.
+func (w *fakeNode) reloadedFlags() (node.RunningFlags, error) {
+	s, err := w.readSetup(context.Background())
 	if err != nil {
 		return node.RunningFlags{}, err
 	}
@@ -92,9 +92,9 @@ func (w *fakeNode) flags() (node.RunningFlags, error) {
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
 }
 
-// try returns the names of the providers that a kubelet with these flags reads at start. It
+// readProviderNames returns the names of the providers that a kubelet with these flags reads at start. It
 // returns an error if the kubelet would exit.
-func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
+func (w *fakeNode) readProviderNames(f node.RunningFlags) (names []string, err error) {
 	if f.Config == "" && f.BinDir == "" {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
-	return names, w.works(f.BinDir, names)
+	return names, w.checkPlugins(f.BinDir, names)
 }
 
 // readConfig reads a configuration file or directory on the node. It resolves symlinks within
@@ -155,9 +155,9 @@ func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	return config.Load(temp)
 }
 
-// works returns an error if a plugin is missing or not executable, or if a plugin is the
+// checkPlugins returns an error if a plugin is missing or not executable, or if a plugin is the
 // dispatcher and no generation is current.
-func (w *fakeNode) works(binDir string, names []string) error {
+func (w *fakeNode) checkPlugins(binDir string, names []string) error {
 	for _, name := range names {
 		info, err := w.fs().Stat(path.Join(binDir, name))
 		if err != nil {
@@ -169,7 +169,7 @@ func (w *fakeNode) works(binDir string, names []string) error {
 		if !strings.HasPrefix(name, entries.DispatcherName) {
 			continue
 		}
-		c, err := generation.OpenCurrent(filepath.Join(w.root(), stateDir))
+		c, err := generation.OpenCurrent(filepath.Join(w.rootDir(), stateDir))
 		if err != nil {
 			return err
 		}
@@ -178,39 +178,39 @@ func (w *fakeNode) works(binDir string, names []string) error {
 	return nil
 }
 
-// check returns an error if the running kubelet, a restarted kubelet, or the kubelet after a
+// checkKubelets returns an error if the running kubelet, a restarted kubelet, or the kubelet after a
 // reboot does not work. names lists the providers that a kubelet reads after a reboot.
-func (w *fakeNode) check() (names []string, err error) {
+func (w *fakeNode) checkKubelets() (names []string, err error) {
 	if w.Running != nil {
-		if err := w.works(w.BinDir, w.Names); err != nil {
+		if err := w.checkPlugins(w.BinDir, w.Names); err != nil {
 			return nil, fmt.Errorf("the kubelet that runs: %w", err)
 		}
 	}
-	f, err := w.flags()
+	f, err := w.reloadedFlags()
 	if err != nil {
 		return nil, err
 	}
 	if w.layout.name == "k3s" {
 		w.Loaded = f // k3s reads the files at each start
 	}
-	if _, err := w.try(w.Loaded); err != nil {
+	if _, err := w.readProviderNames(w.Loaded); err != nil {
 		return nil, fmt.Errorf("a kubelet that is started again: %w", err)
 	}
-	if names, err = w.try(f); err != nil {
+	if names, err = w.readProviderNames(f); err != nil {
 		return nil, fmt.Errorf("a kubelet after a boot: %w", err)
 	}
 	return names, nil
 }
 
-// start simulates a start of the kubelet. The kubelet exits at once if it rejects its
+// startKubelet simulates a start of the kubelet. The kubelet exits at once if it rejects its
 // configuration.
-func (w *fakeNode) start() {
+func (w *fakeNode) startKubelet() {
 	w.Running = nil
 	w.Ticks += 2000
-	if f, err := w.flags(); w.layout.name == "k3s" && err == nil {
+	if f, err := w.reloadedFlags(); w.layout.name == "k3s" && err == nil {
 		w.Loaded = f // k3s reads the files at each start
 	}
-	names, err := w.try(w.Loaded)
+	names, err := w.readProviderNames(w.Loaded)
 	if err != nil {
 		w.Calls = append(w.Calls, "ended: "+err.Error())
 		return
@@ -223,10 +223,10 @@ func (w *fakeNode) start() {
 	w.Names, w.BinDir = names, w.Loaded.BinDir
 }
 
-// now returns the simulated time, which increases with each call.
-func (w *fakeNode) now() (generation.BootTime, error) {
+// nextTime returns the simulated time, which increases with each call.
+func (w *fakeNode) nextTime() (generation.BootTime, error) {
 	w.Ticks += 2000
-	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.save()
+	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.saveState()
 }
 
 // fakeSystemd is a fake systemd for a fakeNode.
@@ -248,21 +248,21 @@ func (m fakeSystemd) Reload(context.Context) (err error) {
 	if err := m.call("reload"); err != nil {
 		return err
 	}
-	if m.Loaded, err = m.flags(); err != nil {
+	if m.Loaded, err = m.reloadedFlags(); err != nil {
 		return err
 	}
-	return m.save()
+	return m.saveState()
 }
 
 func (m fakeSystemd) Restart(context.Context, string) error {
 	if err := m.call("restart"); err != nil {
 		return err
 	}
-	m.start()
+	m.startKubelet()
 	if m.Running != nil && m.exitsAfterRestart != nil && m.exitsAfterRestart() {
 		m.Running = nil
 	}
-	return m.save()
+	return m.saveState()
 }
 
 func (m fakeSystemd) State(context.Context, string) (service.State, error) {
@@ -277,17 +277,17 @@ func (m fakeSystemd) Log(context.Context, string, time.Time, int) ([]string, err
 	return []string{"the kubelet's last line"}, nil
 }
 
-// installer returns an installer for this node. before is called before each file system
+// installerWithHook returns an installer for this node. before is called before each file system
 // operation.
-func (w *fakeNode) installer(before func(step, name string) error) (*install.Installer, error) {
-	s, err := w.setup(context.Background())
+func (w *fakeNode) installerWithHook(before func(step, name string) error) (*install.Installer, error) {
+	s, err := w.readSetup(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	store := w.store()
 	store.FS.BeforeStep = before
 	return &install.Installer{
-		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
+		Store: store, Setup: s, ReadSetup: w.readSetup, Now: w.nextTime, Version: "test",
 		Service:  service.Service{Manager: fakeSystemd{fakeNode: w}, Name: "kubelet.service", Poll: time.Millisecond},
 		Criteria: service.HealthCriteria{MinHealthy: time.Nanosecond, Timeout: 10 * time.Second},
 	}, nil

@@ -55,7 +55,7 @@ providers:
 `
 )
 
-func kubeadm(args string) map[string]string {
+func kubeadmFiles(args string) map[string]string {
 	return map[string]string{
 		"usr/bin/kubelet": "", unitFile: plainUnit, kubeadmTen: kubeadmUnit,
 		kubeadmEnv: "KUBELET_KUBEADM_ARGS=\"--a=b" + args + "\"\n", "opt/plugins/foreign": "#!/bin/sh\n", "opt/plugins/another": "#!/bin/sh\n", "etc/kubernetes/kubelet.conf": "x",
@@ -75,10 +75,10 @@ func flagsFor(config string) string {
 
 func layouts() []layout {
 	return []layout{
-		{name: "kubeadm", version: "1.34.1", files: kubeadm("")},
-		{name: "json", version: "1.34.1", files: withFiles(kubeadm(flagsFor("/etc/kubernetes/cred.json")), map[string]string{"etc/kubernetes/cred.json": foreignJSON})},
-		{name: "yaml", version: "1.34.1", files: withFiles(kubeadm(flagsFor("/etc/kubernetes/cred.yaml")), map[string]string{"etc/kubernetes/cred.yaml": foreignYAML})},
-		{name: "directory", version: "1.34.1", files: withFiles(kubeadm(flagsFor("/etc/kubernetes/cred.d")), map[string]string{"etc/kubernetes/cred.d/10-foreign.yaml": foreignYAML})},
+		{name: "kubeadm", version: "1.34.1", files: kubeadmFiles("")},
+		{name: "json", version: "1.34.1", files: withFiles(kubeadmFiles(flagsFor("/etc/kubernetes/cred.json")), map[string]string{"etc/kubernetes/cred.json": foreignJSON})},
+		{name: "yaml", version: "1.34.1", files: withFiles(kubeadmFiles(flagsFor("/etc/kubernetes/cred.yaml")), map[string]string{"etc/kubernetes/cred.yaml": foreignYAML})},
+		{name: "directory", version: "1.34.1", files: withFiles(kubeadmFiles(flagsFor("/etc/kubernetes/cred.d")), map[string]string{"etc/kubernetes/cred.d/10-foreign.yaml": foreignYAML})},
 		{name: "k3s", version: "1.34.1", files: map[string]string{
 			"usr/local/bin/k3s":                "",
 			"etc/systemd/system/k3s.service":   "[Service]\nType=notify\nExecStart=/usr/local/bin/k3s \\\n    server \\\n\n",
@@ -90,18 +90,18 @@ func layouts() []layout {
 			"etc/eks/kubelet/environment":                   "NODEADM_KUBELET_ARGS=\"" + flagsFor("/etc/eks/image-credential-provider/config.json") + "\"\n",
 			"etc/eks/image-credential-provider/config.json": foreignJSON, "opt/plugins/foreign": "#!/bin/sh\n",
 		}},
-		{name: "read-only bin dir", version: "1.34.1", files: withFiles(kubeadm(flagsFor("/etc/kubernetes/cred.json")), map[string]string{"etc/kubernetes/cred.json": foreignJSON}),
+		{name: "read-only bin dir", version: "1.34.1", files: withFiles(kubeadmFiles(flagsFor("/etc/kubernetes/cred.json")), map[string]string{"etc/kubernetes/cred.json": foreignJSON}),
 			spoil: func(s *node.Setup) {
 				s.Vendor.BinDir.Fixed, s.Way = "/opt is mounted read-only", node.MethodDropIn
 			}},
-		{name: "all read-only, old kubelet", version: "1.33.4", files: withFiles(kubeadm(flagsFor("/opt/plugins/cred.json")), map[string]string{"opt/plugins/cred.json": foreignJSON}),
+		{name: "all read-only, old kubelet", version: "1.33.4", files: withFiles(kubeadmFiles(flagsFor("/opt/plugins/cred.json")), map[string]string{"opt/plugins/cred.json": foreignJSON}),
 			spoil: func(s *node.Setup) {
 				s.Vendor.BinDir.Fixed, s.Vendor.Config.Fixed, s.Way = "/opt is mounted read-only", "/opt is mounted read-only", node.MethodDropIn
 			}},
 	}
 }
 
-func layoutNamed(t testing.TB, name string) layout {
+func findLayout(t testing.TB, name string) layout {
 	t.Helper()
 	for _, l := range layouts() {
 		if l.name == name {

@@ -42,8 +42,8 @@ func (l layout) stepInterval() int {
 	return 60
 }
 
-// changes returns the changes that TestMatrix interrupts, and the changes to run before each.
-func changes() []struct {
+// interruptedChanges returns the changes that TestMatrix interrupts, and the changes to run before each.
+func interruptedChanges() []struct {
 	do     string
 	before []string
 } {
@@ -66,10 +66,10 @@ type changeFixture struct {
 	layout    layout
 	change    string
 	configDir string
-	pristine  tree // the node before the first install
+	pristine  fileTree // the node before the first install
 	base      string
-	before    tree
-	after     tree
+	before    fileTree
+	after     fileTree
 	old, new  []string // names of the kubelet's providers before and after the change
 	steps     int
 }
@@ -78,14 +78,14 @@ type changeFixture struct {
 func newFakeNode(t testing.TB, l layout) *fakeNode {
 	t.Helper()
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
-	l.writeFiles(t, w.root())
-	f := must.Get(w.flags())(t)
+	l.writeFiles(t, w.rootDir())
+	f := must.Get(w.reloadedFlags())(t)
 	w.Loaded = f
-	w.start()
+	w.startKubelet()
 	if w.Running == nil {
 		t.Fatalf("%s: the kubelet does not start: %v", l.name, w.Calls)
 	}
-	must.Do(t, w.save())
+	must.Do(t, w.saveState())
 	return w
 }
 
@@ -93,10 +93,10 @@ func newFakeNode(t testing.TB, l layout) *fakeNode {
 func (w *fakeNode) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
 
 func (w *fakeNode) runWith(wishes, change string, before func(step, name string) error) error {
-	if err := w.load(); err != nil {
+	if err := w.loadState(); err != nil {
 		return err
 	}
-	in, err := w.installer(before)
+	in, err := w.installerWithHook(before)
 	if err != nil {
 		return err
 	}
@@ -106,38 +106,38 @@ func (w *fakeNode) runWith(wishes, change string, before func(step, name string)
 func newChangeFixture(t testing.TB, l layout, change string, before []string, wishes string) *changeFixture {
 	t.Helper()
 	w := newFakeNode(t, l)
-	s := &changeFixture{t: t, layout: l, change: change, configDir: wishes, base: w.dir, pristine: snapshot(t, w.root())}
+	s := &changeFixture{t: t, layout: l, change: change, configDir: wishes, base: w.dir, pristine: readTree(t, w.rootDir())}
 	for _, c := range before {
 		if err := w.run(wishes, c); err != nil {
 			t.Fatalf("%s: %s: %v", l.name, c, err)
 		}
 	}
-	s.before = snapshot(t, w.root())
-	s.old = s.names(w)
-	w = s.copy()
+	s.before = readTree(t, w.rootDir())
+	s.old = s.providerNames(w)
+	w = s.copyNode()
 	if err := w.runWith(wishes, change, func(string, string) error { s.steps++; return nil }); err != nil {
 		t.Fatalf("%s: %s: %v", l.name, change, err)
 	}
-	s.after, s.new = snapshot(t, w.root()), s.names(w)
+	s.after, s.new = readTree(t, w.rootDir()), s.providerNames(w)
 	return s
 }
 
-func (s *changeFixture) names(w *fakeNode) []string {
+func (s *changeFixture) providerNames(w *fakeNode) []string {
 	s.t.Helper()
-	names, err := w.check()
+	names, err := w.checkKubelets()
 	if err != nil {
 		s.t.Fatalf("%s: %s: %v", s.layout.name, s.change, err)
 	}
 	return names
 }
 
-// copy returns a copy of the node before the change.
-func (s *changeFixture) copy() *fakeNode {
+// copyNode returns a copy of the node before the change.
+func (s *changeFixture) copyNode() *fakeNode {
 	s.t.Helper()
 	dir := must.Get(os.MkdirTemp(s.t.TempDir(), ""))(s.t)
 	copyTree(s.t, s.base, dir)
 	w := &fakeNode{dir: dir, layout: s.layout}
-	must.Do(s.t, w.load())
+	must.Do(s.t, w.loadState())
 	return w
 }
 
@@ -147,16 +147,16 @@ type interruption struct {
 	make func(w *fakeNode, step int) error
 }
 
-// errs lists the errors with which steps fail.
-var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
+// stepErrors lists the errors with which steps fail.
+var stepErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
-// failing returns a function that runs the change with failing steps. fails selects the steps.
-func (s *changeFixture) failing(fails func(step, at int) bool) func(w *fakeNode, at int) error {
+// withFailingSteps returns a function that runs the change with failing steps. fails selects the steps.
+func (s *changeFixture) withFailingSteps(fails func(step, at int) bool) func(w *fakeNode, at int) error {
 	return func(w *fakeNode, at int) error {
 		step := 0
 		return w.runWith(s.configDir, s.change, func(string, string) error {
 			if step++; fails(step, at) {
-				return errs[at%len(errs)]
+				return stepErrors[at%len(stepErrors)]
 			}
 			return nil
 		})
@@ -166,8 +166,8 @@ func (s *changeFixture) failing(fails func(step, at int) bool) func(w *fakeNode,
 // interruptions returns the ways to interrupt a change of this layout.
 func interruptions(s *changeFixture) []interruption {
 	list := []interruption{
-		{"fails once", s.failing(func(step, at int) bool { return step == at })},
-		{"fails from then on", s.failing(func(step, at int) bool { return step >= at })},
+		{"fails once", s.withFailingSteps(func(step, at int) bool { return step == at })},
+		{"fails from then on", s.withFailingSteps(func(step, at int) bool { return step >= at })},
 	}
 	if s.layout.withKills() {
 		list = append(list, interruption{"killed", s.runKilled})
@@ -175,8 +175,8 @@ func interruptions(s *changeFixture) []interruption {
 	return list
 }
 
-// killing holds the arguments of a child process that kills itself at a step of a change.
-type killing struct {
+// killAtStep holds the arguments of a child process that kills itself at a step of a change.
+type killAtStep struct {
 	Dir, Layout, Wishes, Change string
 	Step                        int
 }
@@ -184,7 +184,7 @@ type killing struct {
 const killEnv = "REGCRED_TEST_KILL"
 
 func (s *changeFixture) runKilled(w *fakeNode, step int) error {
-	data, err := json.Marshal(killing{w.dir, s.layout.name, s.configDir, s.change, step})
+	data, err := json.Marshal(killAtStep{w.dir, s.layout.name, s.configDir, s.change, step})
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func TestMain(m *testing.M) {
 }
 
 func runUntilKill(data []byte) error {
-	var k killing
+	var k killAtStep
 	if err := json.Unmarshal(data, &k); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func TestMatrix(t *testing.T) {
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for _, l := range layouts() {
-			for _, c := range changes() {
+			for _, c := range interruptedChanges() {
 				t.Run(l.name+", "+c.do, func(t *testing.T) {
 					t.Parallel()
 					s := newChangeFixture(t, l, c.do, c.before, wishes)
@@ -245,7 +245,7 @@ func TestMatrix(t *testing.T) {
 						for step := 1; step <= s.steps; step++ {
 							if (step+len(c.do))%l.stepInterval() == 0 {
 								cases.Add(1)
-								s.try(b, step)
+								s.interruptAtStep(b, step)
 							}
 						}
 					}
@@ -256,17 +256,17 @@ func TestMatrix(t *testing.T) {
 	t.Logf("%d cases, all old or new", cases.Load())
 }
 
-// try interrupts the change at a step and checks the node.
-func (s *changeFixture) try(b interruption, step int) {
-	w := s.copy()
+// interruptAtStep interrupts the change at a step and checks the node.
+func (s *changeFixture) interruptAtStep(b interruption, step int) {
+	w := s.copyNode()
 	defer os.RemoveAll(w.dir)
 	err := b.make(w, step)
-	must.Do(s.t, w.load())
+	must.Do(s.t, w.loadState())
 	fail := func(format string, args ...any) {
 		s.t.Helper()
 		s.t.Errorf("step %d %s (%v): "+format, append([]any{step, b.how, err}, args...)...)
 	}
-	names, checkErr := w.check()
+	names, checkErr := w.checkKubelets()
 	switch {
 	case checkErr != nil:
 		fail("%v", checkErr)
@@ -275,9 +275,9 @@ func (s *changeFixture) try(b interruption, step int) {
 		fail("entries %v, neither %v nor %v", names, s.old, s.new)
 		return
 	}
-	now := snapshot(s.t, w.root()).without(recordFiles()...)
-	asBefore, asAfter := now.differs(s.before.without(recordFiles()...)), now.differs(s.after.without(recordFiles()...))
-	hostAfter := now.without(stateDir).differs(s.after.without(stateDir))
+	now := readTree(s.t, w.rootDir()).withoutPaths(recordFiles()...)
+	asBefore, asAfter := now.differences(s.before.withoutPaths(recordFiles()...)), now.differences(s.after.withoutPaths(recordFiles()...))
+	hostAfter := now.withoutPaths(stateDir).differences(s.after.withoutPaths(stateDir))
 	done := err == nil || strings.Contains(err.Error(), "but the cleanup failed")
 	switch {
 	case done && hostAfter != "":
@@ -288,12 +288,12 @@ func (s *changeFixture) try(b interruption, step int) {
 		return
 	}
 	if asBefore != "" && hostAfter != "" || err != nil && asBefore != "" && asAfter != "" {
-		if said := s.status(w); said == "" {
+		if said := s.statusProblems(w); said == "" {
 			fail("status says nothing of it: %s", asBefore)
 			return
 		}
 	}
-	s.finish(w, fail, step)
+	s.finishInterrupted(w, fail, step)
 }
 
 // recordFiles returns the files that record loaded entries and original contents, and the reserved
@@ -302,9 +302,9 @@ func recordFiles() []string {
 	return []string{stateDir + "/applied.json", stateDir + "/originals.json", stateDir + "/reserve"}
 }
 
-// status returns the problems that status reports for a node, or "" if there are none.
-func (s *changeFixture) status(w *fakeNode) string {
-	in, err := w.installer(nil)
+// statusProblems returns the problems that status reports for a node, or "" if there are none.
+func (s *changeFixture) statusProblems(w *fakeNode) string {
+	in, err := w.installerWithHook(nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -315,21 +315,21 @@ func (s *changeFixture) status(w *fakeNode) string {
 	return status.InterruptedChange + strings.Join(status.Problems, "; ")
 }
 
-// finish runs regcred again and verifies that the interruption has left nothing behind.
-func (s *changeFixture) finish(w *fakeNode, fail func(string, ...any), step int) {
+// finishInterrupted runs regcred again and verifies that the interruption has left nothing behind.
+func (s *changeFixture) finishInterrupted(w *fakeNode, fail func(string, ...any), step int) {
 	if step%2 == 0 {
 		if err := w.run(s.configDir, s.change); err != nil {
 			fail("again: %v", err)
 			return
 		}
-		if diff := snapshot(s.t, w.root()).without(stateDir).differs(s.after.without(stateDir)); diff != "" {
+		if diff := readTree(s.t, w.rootDir()).withoutPaths(stateDir).differences(s.after.withoutPaths(stateDir)); diff != "" {
 			fail("again: %s", diff)
 		}
-		if names, err := w.check(); err != nil || !slices.Equal(names, s.new) {
+		if names, err := w.checkKubelets(); err != nil || !slices.Equal(names, s.new) {
 			fail("again: entries %v, want %v; %v", names, s.new, err)
 			return
 		}
-		if said := s.status(w); said != "" {
+		if said := s.statusProblems(w); said != "" {
 			fail("again: %s", said)
 		}
 	}
@@ -337,10 +337,10 @@ func (s *changeFixture) finish(w *fakeNode, fail func(string, ...any), step int)
 		fail("uninstall: %v", err)
 		return
 	}
-	if diff := snapshot(s.t, w.root()).differs(s.pristine); diff != "" {
+	if diff := readTree(s.t, w.rootDir()).differences(s.pristine); diff != "" {
 		fail("uninstall: %s", diff)
 	}
-	if _, err := w.check(); err != nil {
+	if _, err := w.checkKubelets(); err != nil {
 		fail("uninstall: %v", err)
 	}
 }

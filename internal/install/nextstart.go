@@ -34,7 +34,7 @@ func (c *generationChange) nextStartAfter(ctx context.Context) (*node.NextStart,
 	planned := &generationChange{Installer: &in, action: c.action, from: c.from, to: c.to}
 	err := planned.createPlaceholder()
 	if err == nil {
-		err = planned.apply(ctx)
+		err = planned.applyChange(ctx)
 	}
 	if err == nil && c.to == nil {
 		err = in.removeState()

@@ -25,10 +25,10 @@ const vendorFlags = "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/
 // install, and that the next install includes them.
 func TestVendorChangesAfterInstall(t *testing.T) {
 	vendor := func(o *layoutNode) {
-		o.write("etc/vendor/config.yaml", foreignYAML)
-		o.write("opt/vendor/foreign", "#!/bin/sh\n")
-		must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/vendor/foreign"), 0o755))
-		o.write(kubeadmEnv, vendorFlags)
+		o.writeFile("etc/vendor/config.yaml", foreignYAML)
+		o.writeFile("opt/vendor/foreign", "#!/bin/sh\n")
+		must.Do(t, os.Chmod(filepath.Join(o.rootDir(), "opt/vendor/foreign"), 0o755))
+		o.writeFile(kubeadmEnv, vendorFlags)
 	}
 	fixedConfig := func(s *node.Setup) {
 		if s.Vendor.Config.Path == "/etc/kubernetes/cred.yaml" {
@@ -46,29 +46,29 @@ func TestVendorChangesAfterInstall(t *testing.T) {
 		"linked plugins move":            {"read-only bin dir", nil, vendor, "regcred's drop-in overrides --image-credential-provider-config=/etc/vendor/config.yaml of "},
 		"configuration and plugins move": {"yaml", nil, vendor, "sets --image-credential-provider-config=/etc/vendor/config.yaml instead of /etc/kubernetes/cred.yaml"},
 		"provider without a link": {"read-only bin dir", nil, func(o *layoutNode) {
-			o.write("etc/kubernetes/cred.json", strings.ReplaceAll(o.read("etc/kubernetes/cred.json"), `"foreign"`, `"added"`))
-			o.write("opt/plugins/added", "#!/bin/sh\n")
-			must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/plugins/added"), 0o755))
+			o.writeFile("etc/kubernetes/cred.json", strings.ReplaceAll(o.readFile("etc/kubernetes/cred.json"), `"foreign"`, `"added"`))
+			o.writeFile("opt/plugins/added", "#!/bin/sh\n")
+			must.Do(t, os.Chmod(filepath.Join(o.rootDir(), "opt/plugins/added"), 0o755))
 		}, "the kubelet would not start: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := layoutNamed(t, tt.layout)
+			l := findLayout(t, tt.layout)
 			if tt.spoil != nil {
 				l.spoil = tt.spoil
 			}
 			o := &layoutNode{newFakeNode(t, l), t, writeConfigs(t)}
-			o.do("install a")
+			o.runChanges("install a")
 			tt.change(o)
 			if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), tt.want) {
 				t.Errorf("status: %q, want %q", s.Problems, tt.want)
 			}
-			o.do("install a")
-			names := must.Get(o.check())(t)
+			o.runChanges("install a")
+			names := must.Get(o.checkKubelets())(t)
 			if s := o.status(); len(s.Problems) > 0 || len(names) != 2 || !slices.Contains(names, "regcred-credential-provider") {
 				t.Errorf("after an install, the kubelet has the providers %v; status: %q", names, s.Problems)
 			}
-			o.do("uninstall")
-			if names := must.Get(o.check())(t); len(names) != 1 || strings.Contains(names[0], "regcred") {
+			o.runChanges("uninstall")
+			if names := must.Get(o.checkKubelets())(t); len(names) != 1 || strings.Contains(names[0], "regcred") {
 				t.Errorf("after an uninstall, the kubelet has the providers %v", names)
 			}
 		})
@@ -85,34 +85,34 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 		left         string // file that an uninstall with Force keeps
 	}{
 		"no other provider": {"yaml", "cred.yaml: providers: ", func(o *layoutNode) {
-			text := o.read("etc/kubernetes/cred.yaml")
-			o.write("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
+			text := o.readFile("etc/kubernetes/cred.yaml")
+			o.writeFile("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
 		}, "etc/kubernetes/cred.yaml"},
 		"no other provider in JSON": {"json", "cred.json: providers: ", func(o *layoutNode) {
-			o.write("etc/kubernetes/cred.json", strings.Replace(o.read("etc/kubernetes/cred.json"), vendorLine+",\n", "", 1))
+			o.writeFile("etc/kubernetes/cred.json", strings.Replace(o.readFile("etc/kubernetes/cred.json"), vendorLine+",\n", "", 1))
 		}, "etc/kubernetes/cred.json"},
 		"flags name regcred's files": {"kubeadm", "kubeadm-flags.env:1", func(o *layoutNode) {
-			o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/var/lib/regcred/kubelet/config/90-regcred.json --image-credential-provider-bin-dir=/var/lib/regcred/kubelet/bin\"\n")
+			o.writeFile(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/var/lib/regcred/kubelet/config/90-regcred.json --image-credential-provider-bin-dir=/var/lib/regcred/kubelet/bin\"\n")
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newLayoutNode(t, tt.layout)
-			o.do("install a")
+			o.runChanges("install a")
 			tt.change(o)
-			before := snapshot(t, o.root())
+			before := readTree(t, o.rootDir())
 			err := o.run(o.configDir, "uninstall")
 			refused, ok := errors.AsType[*install.NextStartError](err)
 			if !ok || !refused.Uninstall || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("uninstall: %v, want an error with %q", err, tt.want)
 			}
-			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 				t.Errorf("the refused uninstall changed files:\n%s", diff)
 			}
-			in := o.in(stateDir)
+			in := o.installerIn(stateDir)
 			in.Service.Manager = nil
 			in.Setup.Running, in.ReadSetup = nil, nil
 			must.Do(t, in.Uninstall(t.Context(), install.Options{Force: true}))
-			if tt.left != "" && strings.Contains(o.read(tt.left), "regcred") {
+			if tt.left != "" && strings.Contains(o.readFile(tt.left), "regcred") {
 				t.Errorf("%s still has regcred's entry", tt.left)
 			}
 		})
@@ -124,9 +124,9 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 func TestInstallOwnConfigTwice(t *testing.T) {
 	o := newLayoutNode(t, "yaml")
 	w := desiredState(o.configDir, "a")
-	w.Config, w.BinDir = filepath.Join(o.root(), "etc/kubernetes/cred.yaml"), filepath.Join(o.root(), "opt/plugins")
+	w.Config, w.BinDir = filepath.Join(o.rootDir(), "etc/kubernetes/cred.yaml"), filepath.Join(o.rootDir(), "opt/plugins")
 	for i := range 2 {
-		p := must.Get(o.in(stateDir).Install(t.Context(), w, options()))(t)
+		p := must.Get(o.installerIn(stateDir).Install(t.Context(), w, installOptions()))(t)
 		if got := o.status().Current.Executables(); p.UpToDate != (i == 1) || !slices.Equal(got, []string{"foreign"}) {
 			t.Errorf("install %d: up to date %t, plugins %v", i, p.UpToDate, got)
 		}
@@ -134,7 +134,7 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	w.Plugins = []string{filepath.Join(o.configDir, "alpha")}
 	must.Do(t, os.Symlink(w.Dispatcher, w.Plugins[0]))
 	w.Config = filepath.Join(o.configDir, "a.yaml")
-	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a link to the dispatcher as a plugin: %v", err)
 	}
 }
@@ -144,10 +144,10 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 func TestVendorHasDispatcher(t *testing.T) {
 	o := newLayoutNode(t, "read-only bin dir")
 	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
-		o.write("opt/plugins/"+name, "#!/bin/sh\n")
+		o.writeFile("opt/plugins/"+name, "#!/bin/sh\n")
 	}
 	for range 2 {
-		o.do("install b")
+		o.runChanges("install b")
 		if s := o.status(); len(s.Problems) > 0 {
 			t.Errorf("status: %q", s.Problems)
 		}

@@ -26,19 +26,19 @@ type layoutNode struct {
 }
 
 func newLayoutNode(t *testing.T, name string) *layoutNode {
-	return &layoutNode{newFakeNode(t, layoutNamed(t, name)), t, writeConfigs(t)}
+	return &layoutNode{newFakeNode(t, findLayout(t, name)), t, writeConfigs(t)}
 }
 
-// in returns an installer for the node with the state directory dir.
-func (o *layoutNode) in(dir string) *install.Installer {
+// installerIn returns an installer for the node with the state directory dir.
+func (o *layoutNode) installerIn(dir string) *install.Installer {
 	o.t.Helper()
-	must.Do(o.t, o.load())
-	in := must.Get(o.installer(nil))(o.t)
+	must.Do(o.t, o.loadState())
+	in := must.Get(o.installerWithHook(nil))(o.t)
 	in.Store.Dir = dir
 	return in
 }
 
-func (o *layoutNode) do(changes ...string) {
+func (o *layoutNode) runChanges(changes ...string) {
 	o.t.Helper()
 	for _, c := range changes {
 		if err := o.run(o.configDir, c); err != nil {
@@ -49,18 +49,18 @@ func (o *layoutNode) do(changes ...string) {
 
 func (o *layoutNode) status() *install.Status {
 	o.t.Helper()
-	return must.Get(o.in(stateDir).Status(o.t.Context()))(o.t)
+	return must.Get(o.installerIn(stateDir).Status(o.t.Context()))(o.t)
 }
 
-func (o *layoutNode) write(name, text string) {
+func (o *layoutNode) writeFile(name, text string) {
 	o.t.Helper()
-	name = filepath.Join(o.root(), name)
+	name = filepath.Join(o.rootDir(), name)
 	must.Do(o.t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 }
 
-func (o *layoutNode) read(name string) string {
+func (o *layoutNode) readFile(name string) string {
 	o.t.Helper()
-	data := must.Get(os.ReadFile(filepath.Join(o.root(), name)))(o.t)
+	data := must.Get(os.ReadFile(filepath.Join(o.rootDir(), name)))(o.t)
 	return string(data)
 }
 
@@ -69,23 +69,23 @@ func (o *layoutNode) read(name string) string {
 func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newLayoutNode(t, "kubeadm")
-		o.write("srv/kubelet/data", "precious")
-		before := snapshot(t, o.root())
-		if _, err := o.in(dir).Install(t.Context(), desiredState(o.configDir, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not a regcred state directory") {
+		o.writeFile("srv/kubelet/data", "precious")
+		before := readTree(t, o.rootDir())
+		if _, err := o.installerIn(dir).Install(t.Context(), desiredState(o.configDir, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not a regcred state directory") {
 			t.Errorf("install: %s: %v", dir, err)
 		}
-		if err := o.in(dir).Uninstall(t.Context(), install.Options{Restart: true}); err != nil {
+		if err := o.installerIn(dir).Uninstall(t.Context(), install.Options{Restart: true}); err != nil {
 			t.Errorf("uninstall: %s: %v", dir, err)
 		}
-		if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 			t.Errorf("%s: -before +after\n%s", dir, diff)
 		}
 	}
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a")
-	o.write(stateDir+"/notes.txt", "precious")
-	o.do("uninstall")
-	if list, err := os.ReadDir(filepath.Join(o.root(), stateDir)); err != nil || len(list) != 1 || list[0].Name() != "notes.txt" {
+	o.runChanges("install a")
+	o.writeFile(stateDir+"/notes.txt", "precious")
+	o.runChanges("uninstall")
+	if list, err := os.ReadDir(filepath.Join(o.rootDir(), stateDir)); err != nil || len(list) != 1 || list[0].Name() != "notes.txt" {
 		t.Errorf("left: %v, %v", list, err)
 	}
 }
@@ -101,35 +101,35 @@ func TestVendorChanges(t *testing.T) {
 	}{
 		{"kubeadm",
 			func(o *layoutNode) {
-				o.write(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --later $", 1))
+				o.writeFile(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --later $", 1))
 			},
 			func(o *layoutNode) bool {
-				return strings.Contains(o.read("etc/systemd/system/kubelet.service.d/90-regcred.conf"), "--later")
+				return strings.Contains(o.readFile("etc/systemd/system/kubelet.service.d/90-regcred.conf"), "--later")
 			}},
 		{"read-only bin dir",
-			func(o *layoutNode) { o.write("opt/plugins/later", "#!/bin/sh\n") },
+			func(o *layoutNode) { o.writeFile("opt/plugins/later", "#!/bin/sh\n") },
 			func(o *layoutNode) bool { return o.fs().Exists(stateDir + "/kubelet/bin/later") }},
 	} {
 		t.Run(tt.layout, func(t *testing.T) {
 			o := newLayoutNode(t, tt.layout)
 			o.t = t
-			before := snapshot(t, o.root())
-			o.do("install a")
+			before := readTree(t, o.rootDir())
+			o.runChanges("install a")
 			tt.change(o)
-			changed := snapshot(t, o.root())
-			o.do("install c")
+			changed := readTree(t, o.rootDir())
+			o.runChanges("install c")
 			if !tt.holds(o) {
 				t.Fatal("an install does not follow the node")
 			}
-			o.do("rollback 1")
+			o.runChanges("rollback 1")
 			if !tt.holds(o) {
 				t.Error("a rollback brings back the node as it was")
 			}
 			if s := o.status(); s.Current.Number != 1 || len(s.Problems) > 0 {
 				t.Errorf("generation %d: %q", s.Current.Number, s.Problems)
 			}
-			o.do("uninstall")
-			after := snapshot(t, o.root())
+			o.runChanges("uninstall")
+			after := readTree(t, o.rootDir())
 			for name := range changed {
 				if _, ours := before[name]; !ours && after[name] == "" && !strings.Contains(name, "regcred") && !strings.HasPrefix(name, "/etc/systemd") {
 					t.Errorf("%s is gone", name)
@@ -165,11 +165,11 @@ func TestReleaseReservedPatterns(t *testing.T) {
 	} {
 		w := desiredState(o.configDir, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
-		p := must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
+		p := must.Get(o.installerIn(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
 		if s := o.status(); s.Current.Number != step.number {
 			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.UpToDate)
 		}
-		if got := strings.Contains(o.read(stateDir+"/kubelet/config/90-regcred.json"), `"`+step.pattern+`"`); got != step.wide {
+		if got := strings.Contains(o.readFile(stateDir+"/kubelet/config/90-regcred.json"), `"`+step.pattern+`"`); got != step.wide {
 			t.Errorf("%+v: the kubelet's entry has the pattern: %v", step, got)
 		}
 	}
@@ -179,13 +179,13 @@ func TestReleaseReservedPatterns(t *testing.T) {
 // It must not restart the kubelet, because the kubelet would not use regcred.
 func TestFlagsOverriddenByDropIn(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a")
-	o.write("etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n")
+	o.runChanges("install a")
+	o.writeFile("etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n")
 	const want = "99-foo.conf:3"
 	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), want) {
 		t.Errorf("status: %q", s.Problems)
 	}
-	p, err := o.in(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{})
+	p, err := o.installerIn(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{})
 	if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
 		t.Errorf("install: %v, %+v", err, p)
 	}
@@ -197,16 +197,16 @@ func TestFlagsOverriddenByDropIn(t *testing.T) {
 // TestFlagsMoved verifies that install follows the kubelet's flags to a new configuration file.
 func TestFlagsMoved(t *testing.T) {
 	o := newLayoutNode(t, "yaml")
-	o.do("install a")
-	o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\""+flagsFor("/etc/elsewhere.yaml")+"\"\n")
+	o.runChanges("install a")
+	o.writeFile(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\""+flagsFor("/etc/elsewhere.yaml")+"\"\n")
 	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), "/etc/elsewhere.yaml") {
 		t.Errorf("status: %q", s.Problems)
 	}
-	if _, err := o.in(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{}); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+	if _, err := o.installerIn(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{}); err == nil || !strings.Contains(err.Error(), wantRestartError) {
 		t.Errorf("install without a restart: %v", err)
 	}
-	o.do("install b")
-	if s := o.status(); len(s.Problems)+len(s.Restart) > 0 || !strings.Contains(o.read("etc/elsewhere.yaml"), "regcred-credential-provider") {
+	o.runChanges("install b")
+	if s := o.status(); len(s.Problems)+len(s.Restart) > 0 || !strings.Contains(o.readFile("etc/elsewhere.yaml"), "regcred-credential-provider") {
 		t.Errorf("status after an install: %q, %q", s.Problems, s.Restart)
 	}
 }
@@ -217,19 +217,19 @@ func TestFlagsMoved(t *testing.T) {
 func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newLayoutNode(t, name)
-		o.do("install a")
-		must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
+		o.runChanges("install a")
+		must.Do(t, os.RemoveAll(filepath.Join(o.rootDir(), stateDir)))
 		if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "was removed") {
 			t.Errorf("%s: status: %q", name, s.Problems)
 		}
-		if err := o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "was removed") {
+		if err := o.installerIn(stateDir).Uninstall(t.Context(), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "was removed") {
 			t.Errorf("%s: uninstall: %v", name, err)
 		}
-		o.do("install a")
+		o.runChanges("install a")
 		if s := o.status(); len(s.Problems) > 0 {
 			t.Errorf("%s: mended: %q", name, s.Problems)
 		}
-		in := o.in("/opt/elsewhere")
+		in := o.installerIn("/opt/elsewhere")
 		_, err := in.Install(t.Context(), desiredState(o.configDir, "a"), install.Options{Restart: true})
 		hint, _ := errors.AsType[*node.HintError](err)
 		if hint == nil || hint.Hint != "--state-dir "+stateDir {
@@ -238,7 +238,7 @@ func TestStateRemoved(t *testing.T) {
 		if err := in.Uninstall(t.Context(), install.Options{Restart: true}); err == nil {
 			t.Errorf("%s: uninstall elsewhere: nothing is reported", name)
 		}
-		o.do("uninstall")
+		o.runChanges("uninstall")
 	}
 }
 
@@ -246,16 +246,16 @@ func TestStateRemoved(t *testing.T) {
 // current generation.
 func TestNewerGenerationFormat(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a", "install c")
+	o.runChanges("install a", "install c")
 	manifest := stateDir + "/generations/2/manifest.json"
-	o.write(manifest, strings.Replace(o.read(manifest), `"schemaVersion": 1`, `"schemaVersion": 99`, 1))
-	before := snapshot(t, o.root())
+	o.writeFile(manifest, strings.Replace(o.readFile(manifest), `"schemaVersion": 1`, `"schemaVersion": 99`, 1))
+	before := readTree(t, o.rootDir())
 	for _, c := range []string{"install a", "rollback 1", "uninstall"} {
 		if err := o.run(o.configDir, c); !errors.Is(err, generation.ErrNewerVersion) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
-	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+	if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 		t.Errorf("-before +after\n%s", diff)
 	}
 }

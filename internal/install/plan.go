@@ -354,7 +354,7 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 		d.Text = fmt.Sprintf("--- /dev/null\n+++ %s -> %s\n", d.Name, h.Target)
 		return d, nil
 	}
-	_, now, err := in.read(ctx, h.Path)
+	_, now, err := in.readResolved(ctx, h.Path)
 	next := []byte(h.Content)
 	if err == nil && h.Kind == generation.HostKindEntries {
 		next, err = in.nextEntries(ctx, h.Path, now, m.Entries)

@@ -20,7 +20,7 @@ import (
 // install installs one of the configurations of writeConfigs.
 func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	o.t.Helper()
-	return o.in(stateDir).Install(o.t.Context(), desiredState(o.configDir, name), install.Options{Restart: restart})
+	return o.installerIn(stateDir).Install(o.t.Context(), desiredState(o.configDir, name), install.Options{Restart: restart})
 }
 
 // TestReuseEarlierGeneration verifies that installing the content of an earlier generation
@@ -30,15 +30,15 @@ func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
 			o := newLayoutNode(t, layout)
-			o.do("install a")
-			first := snapshot(t, o.root()).without(recordFiles()...)
-			o.do("install b")
-			second := snapshot(t, o.root()).without(recordFiles()...)
+			o.runChanges("install a")
+			first := readTree(t, o.rootDir()).withoutPaths(recordFiles()...)
+			o.runChanges("install b")
+			second := readTree(t, o.rootDir()).withoutPaths(recordFiles()...)
 			pid := o.Running.PID
 			for _, step := range []struct {
 				wish   string
 				number int
-				as     tree
+				as     fileTree
 			}{{"a", 1, first}, {"b", 2, second}, {"a", 1, first}, {"c", 3, nil}, {"b", 2, nil}} {
 				p, err := o.install(step.wish, false)
 				if err != nil {
@@ -48,11 +48,11 @@ func TestReuseEarlierGeneration(t *testing.T) {
 				if s.Current.Number != step.number || len(s.Problems)+len(s.Restart) > 0 || p.Reactivate != (step.wish != "c") {
 					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Reactivate, s.Problems, s.Restart)
 				}
-				if now := snapshot(t, o.root()); step.as != nil {
+				if now := readTree(t, o.rootDir()); step.as != nil {
 					// The kubelet may have loaded the second entry, so its link is kept.
 					delete(step.as, o.BinDir+"/regcred-credential-provider-2")
 					delete(now, o.BinDir+"/regcred-credential-provider-2")
-					if diff := step.as.without(stateDir).differs(now.without(stateDir)); diff != "" {
+					if diff := step.as.withoutPaths(stateDir).differences(now.withoutPaths(stateDir)); diff != "" {
 						t.Errorf("%s: %s", step.wish, diff)
 					}
 				}
@@ -71,8 +71,8 @@ func TestReuseEarlierGeneration(t *testing.T) {
 // install creates a new generation instead.
 func TestReuseDamagedGeneration(t *testing.T) {
 	o := newLayoutNode(t, "json")
-	o.do("install a", "install c")
-	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
+	o.runChanges("install a", "install c")
+	o.writeFile(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
 	p, err := o.install("a", false)
 	if s := o.status(); err != nil || p.Reactivate || s.Current.Number != 3 || len(s.Problems) > 0 {
 		t.Errorf("generation %d, %q; former: %v; %v", s.Current.Number, s.Problems, p.Reactivate, err)
@@ -97,7 +97,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 	} {
 		w := desiredState(o.configDir, "a")
 		w.AnyImage = step.any
-		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: step.restart})
+		p, err := o.installerIn(stateDir).Install(t.Context(), w, install.Options{Restart: step.restart})
 		if err != nil {
 			t.Fatalf("%+v: %v", step, err)
 		}
@@ -107,15 +107,15 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}
 	w := desiredState(o.configDir, "a") // a restarted kubelet has loaded only the current entries
 	w.AnyImage = &no
-	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
-	o.start()
-	must.Do(t, o.save())
+	must.Get(o.installerIn(stateDir).Install(t.Context(), w, install.Options{}))(t)
+	o.startKubelet()
+	must.Do(t, o.saveState())
 	w.AnyImage = &yes
-	_, err := o.in(stateDir).Install(t.Context(), w, install.Options{})
+	_, err := o.installerIn(stateDir).Install(t.Context(), w, install.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the kubelet must be restarted: its loaded entries do not cover ") {
 		t.Errorf("got %v", err)
 	}
-	p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
+	p, err := o.installerIn(stateDir).Install(t.Context(), w, install.Options{Restart: true})
 	if s := o.status(); err != nil || !p.Reactivate || s.Current.Number != 2 || len(s.Problems)+len(s.Restart) > 0 {
 		t.Errorf("generation %d, %q %q, %v", s.Current.Number, s.Problems, s.Restart, err)
 	}
@@ -132,12 +132,12 @@ func TestInstallRepairs(t *testing.T) {
 	)
 	overwrite := func(name, text string) func(*layoutNode) error {
 		return func(o *layoutNode) error {
-			name := filepath.Join(o.root(), name)
+			name := filepath.Join(o.rootDir(), name)
 			return errors.Join(os.RemoveAll(name), os.WriteFile(name, []byte(text), 0o644))
 		}
 	}
 	remove := func(name string) func(*layoutNode) error {
-		return func(o *layoutNode) error { return os.RemoveAll(filepath.Join(o.root(), name)) }
+		return func(o *layoutNode) error { return os.RemoveAll(filepath.Join(o.rootDir(), name)) }
 	}
 	all := func(list ...func(*layoutNode) error) func(*layoutNode) error {
 		return func(o *layoutNode) (err error) {
@@ -151,8 +151,8 @@ func TestInstallRepairs(t *testing.T) {
 		if err := (fakeSystemd{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
-		o.start()
-		return o.save()
+		o.startKubelet()
+		return o.saveState()
 	}
 	for _, tt := range []struct {
 		name, layout string
@@ -178,7 +178,7 @@ func TestInstallRepairs(t *testing.T) {
 		{name: "drop-in gone, and the kubelet started without it", layout: "kubeadm", spoil: all(remove(dropIn), restart), status: "it runs without --image-credential-provider-config", says: "--restart", number: 1},
 		{name: "entries gone, and the kubelet started without them", layout: "json", spoil: all(overwrite("etc/kubernetes/cred.json", foreignJSON), restart), status: "its regcred entries differ from those of generation", number: 1},
 		{name: "the unit's command is another", layout: "kubeadm", spoil: func(o *layoutNode) error {
-			name := filepath.Join(o.root(), kubeadmTen)
+			name := filepath.Join(o.rootDir(), kubeadmTen)
 			data, err := os.ReadFile(name)
 			changed := strings.Replace(string(data), "/usr/bin/kubelet", "/usr/bin/kubelet --v=3", 1)
 			if changed == string(data) {
@@ -199,23 +199,23 @@ func TestInstallRepairs(t *testing.T) {
 		{name: "current gone, and a link", layout: "kubeadm", spoil: all(remove("var/lib/regcred/current"), remove(dropIn)), status: "no generation is current", number: 1},
 		{name: "current elsewhere", layout: "json", spoil: func(o *layoutNode) error { return o.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", says: "which is not a regcred generation"},
 		{name: "a broken write", layout: "json", status: "left over from an interrupted change", spoil: overwrite("var/lib/regcred/x.regcred-new", "x"), number: 1},
-		{name: "a generation that is being made", layout: "json", spoil: func(o *layoutNode) error { return os.Mkdir(filepath.Join(o.root(), gen, "new"), 0o700) }, status: "left over from an interrupted change", number: 1},
+		{name: "a generation that is being made", layout: "json", spoil: func(o *layoutNode) error { return os.Mkdir(filepath.Join(o.rootDir(), gen, "new"), 0o700) }, status: "left over from an interrupted change", number: 1},
 		{name: "the journal cut", layout: "json", spoil: overwrite("var/lib/regcred/journal.json", `{"action":`), status: "journal.json is damaged", says: "journal.json is damaged"},
 		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "its loaded entries are unknown", says: "--restart", number: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newLayoutNode(t, tt.layout)
-			o.do("install a")
-			whole := snapshot(t, o.root()).without(recordFiles()...)
-			must.Do(t, errors.Join(o.load(), tt.spoil(o), o.save()))
+			o.runChanges("install a")
+			whole := readTree(t, o.rootDir()).withoutPaths(recordFiles()...)
+			must.Do(t, errors.Join(o.loadState(), tt.spoil(o), o.saveState()))
 			s := o.status()
 			if said := strings.Join(append(s.Problems, s.Restart...), "\n"); !strings.Contains(said, tt.status) {
 				t.Fatalf("status: %q, want %q", said, tt.status)
 			}
-			spoilt := snapshot(t, o.root())
+			spoilt := readTree(t, o.rootDir())
 			p, err := o.install("a", false)
 			if needs := err != nil && strings.Contains(err.Error(), "the kubelet must be restarted"); needs && tt.says == "--restart" {
-				if diff := spoilt.differs(snapshot(t, o.root())); diff != "" {
+				if diff := spoilt.differences(readTree(t, o.rootDir())); diff != "" {
 					t.Errorf("without --restart: %s", diff)
 				}
 				if p, err = o.install("a", true); err != nil {
@@ -235,15 +235,15 @@ func TestInstallRepairs(t *testing.T) {
 			if s.Current.Number != tt.number {
 				t.Errorf("generation %d, want %d", s.Current.Number, tt.number)
 			}
-			if now := snapshot(t, o.root()).without(recordFiles()...); tt.number == 1 && tt.warns == "" {
-				if diff := whole.differs(now); diff != "" {
+			if now := readTree(t, o.rootDir()).withoutPaths(recordFiles()...); tt.number == 1 && tt.warns == "" {
+				if diff := whole.differences(now); diff != "" {
 					t.Errorf("not as before: %s", diff)
 				}
 			}
 			if p, err := o.install("a", false); err != nil || !p.UpToDate || len(p.Restart) > 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.warns) {
 				t.Errorf("once more: %v, nothing %v, restart %q, warnings %q", err, p.UpToDate, p.Restart, p.Warnings)
 			}
-			o.do("uninstall")
+			o.runChanges("uninstall")
 		})
 	}
 }
@@ -251,7 +251,7 @@ func TestInstallRepairs(t *testing.T) {
 // forEachVendorPlugin calls f with the path of the first plugin in the node's own plugin
 // directory.
 func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
-	s, err := o.setup(o.t.Context())
+	s, err := o.readSetup(o.t.Context())
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	if err != nil || len(list) == 0 {
 		return errors.Join(err, errors.New("the vendor has no plugin in "+dir))
 	}
-	return f(filepath.Join(o.root(), dir, list[0].Name()))
+	return f(filepath.Join(o.rootDir(), dir, list[0].Name()))
 }
 
 // TestOwner verifies that another owner can neither replace nor uninstall an installation.
@@ -269,24 +269,24 @@ func TestOwner(t *testing.T) {
 	as := func(owner, name string) error {
 		w := desiredState(o.configDir, name)
 		w.Owner = owner
-		_, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
+		_, err := o.installerIn(stateDir).Install(t.Context(), w, install.Options{Restart: true})
 		return err
 	}
 	off := func(owner string) error {
-		return o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Owner: owner})
+		return o.installerIn(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Owner: owner})
 	}
 	must.Do(t, errors.Join(as("web/one", "a"), as("web/one", "b")))
-	must.Get(o.in(stateDir).Rollback(t.Context(), 1, options()))(t)
+	must.Get(o.installerIn(stateDir).Rollback(t.Context(), 1, installOptions()))(t)
 	if s := o.status(); s.Current.Owner != "web/one" || s.Current.Source != "release web/one" || s.Current.Number != 1 {
 		t.Errorf("after a rollback: %+v", s.Current)
 	}
-	before := snapshot(t, o.root())
+	before := readTree(t, o.rootDir())
 	for what, err := range map[string]error{"by hand": as("", "a"), "another": as("web/two", "a"), "another's uninstall": off("web/two")} {
 		if e, ok := errors.AsType[*install.OwnerError](err); !ok || e.Owner != "web/one" || e.Hint() == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+	if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 		t.Errorf("the rejected node has changed: %s", diff)
 	}
 	must.Do(t, errors.Join(as("web/one", "c"), off("web/one"), as("", "a")))

@@ -21,10 +21,10 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// lock prevents other regcred processes from changing the node. It then reads the node's setup
+// lockNode prevents other regcred processes from changing the node. It then reads the node's setup
 // again, because another process may have changed it. Finally it completes or undoes an
 // interrupted change.
-func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
+func (in *Installer) lockNode(ctx context.Context) (unlock func(), err error) {
 	unlock, err = in.lockOnly(ctx)
 	if err == nil {
 		if err = in.recoverInterrupted(ctx); err != nil {
@@ -82,7 +82,7 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 		}
 		if refused, ok := errors.AsType[*NextStartError](err); ok {
 			in.progressf("%s was interrupted and is not finished, because the kubelet then %s", j, refused.Effect)
-		} else if err = c.apply(ctx); err != nil {
+		} else if err = c.applyChange(ctx); err != nil {
 			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}

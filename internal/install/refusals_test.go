@@ -30,7 +30,7 @@ type refusalTest struct {
 	says         string // part of the error; "" if the install succeeds
 }
 
-func write(name, text string) func(*testing.T, string) {
+func writeHostFile(name, text string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		name := filepath.Join(root, name)
@@ -40,7 +40,7 @@ func write(name, text string) func(*testing.T, string) {
 	}
 }
 
-func link(name, target string) func(*testing.T, string) {
+func createSymlink(name, target string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
 		name := filepath.Join(root, name)
@@ -64,30 +64,30 @@ const configPath = "etc/kubernetes/cred.json"
 
 func refusalTests() []refusalTest {
 	return []refusalTest{
-		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
-		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.DispatcherName, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
-		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
-		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
-		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
-		{name: "an entry of our name", layout: "json", spoil: write(configPath, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because this entry"},
-		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins is not a directory"},
-		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
+		{name: "a file where a link goes", layout: "json", spoil: writeHostFile("opt/plugins/"+generation.DispatcherName, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a link where a link goes", layout: "json", spoil: createSymlink("opt/plugins/"+generation.DispatcherName, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a directory where a link goes", layout: "json", spoil: writeHostFile("opt/plugins/"+generation.DispatcherName+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
+		{name: "a drop-in of our name", layout: "kubeadm", spoil: writeHostFile("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
+		{name: "a file of our name in a directory", layout: "directory", spoil: writeHostFile("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
+		{name: "an entry of our name", layout: "json", spoil: writeHostFile(configPath, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because this entry"},
+		{name: "the bin dir is a file", layout: "json", spoil: writeHostFile("opt/plugins", "x"), says: "/opt/plugins is not a directory"},
+		{name: "the bin dir is a link to nothing", layout: "json", spoil: createSymlink("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
 			name := filepath.Join(root, configPath)
 			must.Do(t, errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)))
 		}, says: "neither a file nor a directory"},
-		{name: "the configuration is a link to nothing", layout: "json", spoil: link(configPath, "/nowhere"), says: "cred.json: "},
-		{name: "links in a circle", layout: "json", spoil: link(configPath, "cred.json"), says: "neither a file nor a directory"},
-		{name: "the configuration is none", layout: "json", spoil: write(configPath, "{"), says: "cred.json:1:1"},
+		{name: "the configuration is a link to nothing", layout: "json", spoil: createSymlink(configPath, "/nowhere"), says: "cred.json: "},
+		{name: "links in a circle", layout: "json", spoil: createSymlink(configPath, "cred.json"), says: "neither a file nor a directory"},
+		{name: "the configuration is none", layout: "json", spoil: writeHostFile(configPath, "{"), says: "cred.json:1:1"},
 		{name: "/etc/kubernetes is a link", layout: "json", spoil: moveAndLink("etc/kubernetes", "/srv/kubernetes")},
-		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred is not a directory"},
-		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
+		{name: "the state directory is a file", layout: "json", spoil: writeHostFile("var/lib/regcred", "x"), says: "regcred is not a directory"},
+		{name: "the state directory is a link to nothing", layout: "json", spoil: createSymlink("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
 			must.Do(t, os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")))
 		}, says: "check the state directory"},
 		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
-			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
+			writeHostFile("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
 		}, says: "x.yaml:"},
 		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.Config = "" }, says: "nothing to install"},
 		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
@@ -95,15 +95,15 @@ func refusalTests() []refusalTest {
 		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
 		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.SkipExec, w.BinDir = false, t.TempDir()
-			write("alpha", string(testelf.BuildFile(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
+			writeHostFile("alpha", string(testelf.BuildFile(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
 		}, says: "s390"},
 		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.SkipExec, w.BinDir = false, t.TempDir()
-			write("alpha", "no program\n")(t, w.BinDir)
+			writeHostFile("alpha", "no program\n")(t, w.BinDir)
 		}, says: "alpha: "},
-		{name: "GKE", layout: "kubeadm", spoil: write("home/kubernetes/bin/configure-helper.sh", ""), says: "cannot install on this node (gke)"},
-		{name: "AKS", layout: "kubeadm", spoil: write("opt/azure/containers/kubelet.sh", ""), says: "cannot install on this node (aks)"},
-		{name: "Talos", layout: "kubeadm", spoil: write("etc/os-release", "ID=talos\n"), says: "cannot install on this node (talos)"},
+		{name: "GKE", layout: "kubeadm", spoil: writeHostFile("home/kubernetes/bin/configure-helper.sh", ""), says: "cannot install on this node (gke)"},
+		{name: "AKS", layout: "kubeadm", spoil: writeHostFile("opt/azure/containers/kubelet.sh", ""), says: "cannot install on this node (aks)"},
+		{name: "Talos", layout: "kubeadm", spoil: writeHostFile("etc/os-release", "ID=talos\n"), says: "cannot install on this node (talos)"},
 	}
 }
 
@@ -111,19 +111,19 @@ func refusalTests() []refusalTest {
 // error, and that it writes nothing.
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusalTests() {
-		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
+		t.Run(tt.name, func(t *testing.T) { tt.testRefusal(t, func(*testing.T, string) {}) })
 	}
 }
 
-func (r refusalTest) test(t *testing.T, mount func(*testing.T, string)) {
+func (r refusalTest) testRefusal(t *testing.T, mount func(*testing.T, string)) {
 	t.Helper()
-	c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, configDir: writeConfigs(t)}
-	c.layout.writeFiles(t, c.root())
+	c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: findLayout(t, r.layout), Boot: "boot"}, configDir: writeConfigs(t)}
+	c.layout.writeFiles(t, c.rootDir())
 	if r.spoil != nil {
-		r.spoil(t, c.root())
+		r.spoil(t, c.rootDir())
 	}
-	mount(t, c.root())
-	before := snapshot(t, c.dir)
+	mount(t, c.rootDir())
+	before := readTree(t, c.dir)
 	c.newInstaller(t)
 	w := desiredState(c.configDir, "a")
 	if r.wish != nil {
@@ -134,7 +134,7 @@ func (r refusalTest) test(t *testing.T, mount func(*testing.T, string)) {
 		if err == nil || !strings.Contains(err.Error(), r.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %q", err, r.says)
 		}
-		if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
+		if diff := before.differences(readTree(t, c.dir).withoutPaths("/node.json")); diff != "" {
 			t.Errorf("changed: %s", diff)
 		}
 		return
@@ -142,12 +142,12 @@ func (r refusalTest) test(t *testing.T, mount func(*testing.T, string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, err := c.check(); err != nil || len(names) == 0 {
+	if names, err := c.checkKubelets(); err != nil || len(names) == 0 {
 		t.Errorf("%v, %v", names, err)
 	}
 	c.newInstaller(t)
 	must.Do(t, c.Uninstall(t.Context(), install.Options{}))
-	if diff := before.differs(snapshot(t, c.dir).without("/node.json")); diff != "" {
+	if diff := before.differences(readTree(t, c.dir).withoutPaths("/node.json")); diff != "" {
 		t.Errorf("left: %s", diff)
 	}
 }
@@ -198,24 +198,24 @@ func TestRefusedMounts(t *testing.T) {
 		{refusalTest{name: "configuration immutable", layout: "json"}, immutable(configPath)},
 		{refusalTest{name: "/usr read-only", layout: "kubeadm"}, readOnly("usr")},
 	} {
-		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
+		t.Run(tt.name, func(t *testing.T) { tt.testRefusal(t, tt.mount) })
 	}
 	t.Run("rollback on a full disk", func(t *testing.T) {
-		c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, configDir: writeConfigs(t)}
-		c.layout.writeFiles(t, c.root())
-		mount("none", "var/lib", "tmpfs", 0, "size=8m,mode=755")(t, c.root())
+		c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: findLayout(t, "json"), Boot: "boot"}, configDir: writeConfigs(t)}
+		c.layout.writeFiles(t, c.rootDir())
+		mount("none", "var/lib", "tmpfs", 0, "size=8m,mode=755")(t, c.rootDir())
 		for _, change := range []string{"install a", "install c"} {
 			c.newInstaller(t)
-			must.Do(t, c.do(t.Context(), change))
+			must.Do(t, c.makeChange(t.Context(), change))
 		}
-		if err := os.WriteFile(filepath.Join(c.root(), "var/lib/full"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		if err := os.WriteFile(filepath.Join(c.rootDir(), "var/lib/full"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatal(err)
 		}
 		c.newInstaller(t)
-		if err := c.do(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB free") {
+		if err := c.makeChange(t.Context(), "install b"); err == nil || !strings.Contains(err.Error(), "MiB free") {
 			t.Errorf("install: %v", err)
 		}
-		if err := c.do(t.Context(), "rollback 1"); err != nil {
+		if err := c.makeChange(t.Context(), "rollback 1"); err != nil {
 			t.Error(err)
 		}
 		if n, err := c.Store.Current(); n != 1 || err != nil {
@@ -253,38 +253,38 @@ func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
 		t.Run(l, func(t *testing.T) {
-			c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, configDir: writeConfigs(t)}
-			c.layout.writeFiles(t, c.root())
+			c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: findLayout(t, l), Boot: "boot"}, configDir: writeConfigs(t)}
+			c.layout.writeFiles(t, c.rootDir())
 			there := filepath.Join(outside, l)
 			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
 				must.Do(t, os.MkdirAll(filepath.Join(there, dir), 0o755))
-				if _, err := os.Stat(filepath.Join(c.root(), dir)); err == nil {
-					moveAndLink(dir, filepath.Join(there, dir))(t, c.root())
+				if _, err := os.Stat(filepath.Join(c.rootDir(), dir)); err == nil {
+					moveAndLink(dir, filepath.Join(there, dir))(t, c.rootDir())
 				}
 			}
-			before, machine := snapshot(t, c.root()), snapshot(t, outside)
+			before, machine := readTree(t, c.rootDir()), readTree(t, outside)
 			for _, change := range []string{"install a", "install b", "rollback 1", "install without", "status", "uninstall"} {
 				c.newInstaller(t)
 				var err error
 				switch change {
 				case "install without":
-					_, err = c.Install(t.Context(), install.DesiredState{Plugins: []string{filepath.Join(c.configDir, "c/alpha")}, Dispatcher: desiredState(c.configDir, "a").Dispatcher, SkipExec: true}, options())
+					_, err = c.Install(t.Context(), install.DesiredState{Plugins: []string{filepath.Join(c.configDir, "c/alpha")}, Dispatcher: desiredState(c.configDir, "a").Dispatcher, SkipExec: true}, installOptions())
 				case "status":
 					var s *install.Status
 					if s, err = c.Status(t.Context()); err == nil && (len(s.Problems) > 0 || s.Current.Number != 3) {
 						t.Error(s)
 					}
 				default:
-					err = c.do(t.Context(), change)
+					err = c.makeChange(t.Context(), change)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", change, err)
 				}
-				if diff := machine.differs(snapshot(t, outside)); diff != "" {
+				if diff := machine.differences(readTree(t, outside)); diff != "" {
 					t.Fatalf("%s: this machine was changed: %s", change, diff)
 				}
 			}
-			if diff := before.differs(snapshot(t, c.root())); diff != "" {
+			if diff := before.differences(readTree(t, c.rootDir())); diff != "" {
 				t.Errorf("left: %s", diff)
 			}
 		})

@@ -30,8 +30,8 @@ type testNode struct {
 	health    *atomic.Int64 // HTTP status code of the kubelet's health endpoint
 }
 
-// nodeAfter returns a node on which the given changes have been made.
-func nodeAfter(t *testing.T, l layout, done ...string) *testNode {
+// newNodeAfter returns a node on which the given changes have been made.
+func newNodeAfter(t *testing.T, l layout, done ...string) *testNode {
 	t.Helper()
 	c := &testNode{fakeNode: newFakeNode(t, l), configDir: writeConfigs(t), health: &atomic.Int64{}}
 	for _, d := range done {
@@ -51,22 +51,22 @@ func nodeAfter(t *testing.T, l layout, done ...string) *testNode {
 // newInstaller replaces c's installer with a new installer for the same node.
 func (c *testNode) newInstaller(t *testing.T) {
 	t.Helper()
-	in := must.Get(c.installer(nil))(t)
+	in := must.Get(c.installerWithHook(nil))(t)
 	c.Installer = in
 }
 
-func (c *testNode) do(ctx context.Context, change string) error {
+func (c *testNode) makeChange(ctx context.Context, change string) error {
 	return makeChange(ctx, c.Installer, c.configDir, change)
 }
 
 // checkUnchanged fails the test unless the node's files are the same as before, except for the record
 // files.
-func (c *testNode) checkUnchanged(t *testing.T, before tree) {
+func (c *testNode) checkUnchanged(t *testing.T, before fileTree) {
 	t.Helper()
-	if diff := before.without(recordFiles()...).differs(snapshot(t, c.root()).without(recordFiles()...)); diff != "" {
+	if diff := before.withoutPaths(recordFiles()...).differences(readTree(t, c.rootDir()).withoutPaths(recordFiles()...)); diff != "" {
 		t.Errorf("the node is not as before: %s", diff)
 	}
-	if _, err := c.check(); err != nil {
+	if _, err := c.checkKubelets(); err != nil {
 		t.Error(err)
 	}
 }
@@ -106,12 +106,12 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 		}, "HTTP status 500", "reload reload restart reload reload restart"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := nodeAfter(t, layoutNamed(t, "kubeadm"))
+			c := newNodeAfter(t, findLayout(t, "kubeadm"))
 			m := fakeSystemd{fakeNode: c.fakeNode}
 			tt.change(c, &m)
 			c.Service.Manager = &m
-			before := snapshot(t, c.root())
-			err := c.do(t.Context(), "install a")
+			before := readTree(t, c.rootDir())
+			err := c.makeChange(t.Context(), "install a")
 			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.HasSuffix(err.Error(), "; the change was rolled back") {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
@@ -149,12 +149,12 @@ func TestProbe(t *testing.T) {
 		"install c": "",                              // only replaces an executable
 	} {
 		t.Run(change, func(t *testing.T) {
-			c := nodeAfter(t, layoutNamed(t, "json"), "install a")
+			c := newNodeAfter(t, findLayout(t, "json"), "install a")
 			m := fakeSystemd{fakeNode: c.fakeNode}
 			c.Service.Manager = &m
-			before, probes := snapshot(t, c.root()), 0
+			before, probes := readTree(t, c.rootDir()), 0
 			c.Probe = func(context.Context) error { probes++; return errors.New("no such image") }
-			err := c.do(t.Context(), change)
+			err := c.makeChange(t.Context(), change)
 			if err == nil || err.Error() != "the test pull failed: no such image; the change was rolled back" || probes != 1 {
 				t.Errorf("got %v after %d test pulls", err, probes)
 			}
@@ -165,7 +165,7 @@ func TestProbe(t *testing.T) {
 			c.newInstaller(t)
 			c.Service.Manager = &fakeSystemd{fakeNode: c.fakeNode}
 			c.Probe = func(context.Context) error { probes++; return nil }
-			if err := c.do(t.Context(), change); err != nil || probes != 2 {
+			if err := c.makeChange(t.Context(), change); err != nil || probes != 2 {
 				t.Errorf("%v after %d test pulls", err, probes)
 			}
 		})
@@ -174,10 +174,10 @@ func TestProbe(t *testing.T) {
 
 // TestProbeHangs verifies that a test pull has the same timeout as the health check.
 func TestProbeHangs(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
+	c := newNodeAfter(t, findLayout(t, "json"), "install a")
 	c.Criteria.Timeout = 50 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
+	if err := c.makeChange(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -185,10 +185,10 @@ func TestProbeHangs(t *testing.T) {
 // TestNeverHealthy verifies that the error states that the rollback failed if the kubelet stays
 // unhealthy, and that a later uninstall restores the node.
 func TestNeverHealthy(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "kubeadm"))
+	c := newNodeAfter(t, findLayout(t, "kubeadm"))
 	c.Service.Manager = fakeSystemd{fakeNode: c.fakeNode, exitsAfterRestart: func() bool { return true }}
-	before := snapshot(t, c.root())
-	err := c.do(t.Context(), "install a")
+	before := readTree(t, c.rootDir())
+	err := c.makeChange(t.Context(), "install a")
 	if err == nil || !strings.Contains(err.Error(), "the rollback also failed") {
 		t.Fatalf("got %v", err)
 	}
@@ -199,23 +199,23 @@ func TestNeverHealthy(t *testing.T) {
 		t.Errorf("status: %+v, %v", s, err)
 	}
 	c.newInstaller(t)
-	must.Do(t, c.do(t.Context(), "uninstall"))
+	must.Do(t, c.makeChange(t.Context(), "uninstall"))
 	c.checkUnchanged(t, before)
 }
 
 // TestInterrupted cancels a change at different file system operations and calls to systemd,
 // and verifies that the change is rolled back.
 func TestInterrupted(t *testing.T) {
-	l := layoutNamed(t, "kubeadm")
+	l := findLayout(t, "kubeadm")
 	for _, change := range []struct {
 		do     string
 		before []string
 	}{{"install b", []string{"install a"}}, {"uninstall", []string{"install a"}}} {
-		base := nodeAfter(t, l, change.before...)
-		before, places := snapshot(t, base.root()), 0
+		base := newNodeAfter(t, l, change.before...)
+		before, places := readTree(t, base.rootDir()), 0
 		scene := &changeFixture{t: t, layout: l, base: base.dir}
 		for place := 1; place == 1 || place <= places; place += base.layout.stepInterval() {
-			c := &testNode{fakeNode: scene.copy(), configDir: base.configDir, health: base.health}
+			c := &testNode{fakeNode: scene.copyNode(), configDir: base.configDir, health: base.health}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			seen := 0
@@ -225,13 +225,13 @@ func TestInterrupted(t *testing.T) {
 				}
 				return nil
 			}
-			in, err := c.installer(func(string, string) error { return pass() })
+			in, err := c.installerWithHook(func(string, string) error { return pass() })
 			if err != nil {
 				t.Fatal(err)
 			}
 			in.Service.Manager = fakeSystemd{fakeNode: c.fakeNode, fail: func(string) error { return pass() }}
 			c.Installer = in
-			err = c.do(ctx, change.do)
+			err = c.makeChange(ctx, change.do)
 			places = max(places, seen)
 			if err == nil { // canceled after the change was complete
 				c.newInstaller(t)
@@ -255,7 +255,7 @@ func TestInterrupted(t *testing.T) {
 // TestNoNeedlessRestart verifies that a change that fails before it restarts the kubelet is
 // rolled back without a restart.
 func TestNoNeedlessRestart(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"))
+	c := newNodeAfter(t, findLayout(t, "json"))
 	flipped := false
 	c.Store.FS.BeforeStep = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped && step == "create" {
@@ -265,7 +265,7 @@ func TestNoNeedlessRestart(t *testing.T) {
 		}
 		return nil
 	}
-	if err := c.do(t.Context(), "install a"); err == nil || len(c.Calls) > 0 {
+	if err := c.makeChange(t.Context(), "install a"); err == nil || len(c.Calls) > 0 {
 		t.Errorf("got %v, after %v", err, c.Calls)
 	}
 }
@@ -273,7 +273,7 @@ func TestNoNeedlessRestart(t *testing.T) {
 // TestInterruptedChangeFailsAgain verifies that an interrupted change that cannot be repaired
 // is reported in one sentence.
 func TestInterruptedChangeFailsAgain(t *testing.T) {
-	c := nodeAfter(t, layoutNamed(t, "json"))
+	c := newNodeAfter(t, findLayout(t, "json"))
 	flipped := false
 	c.Store.FS.BeforeStep = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped {
@@ -281,10 +281,10 @@ func TestInterruptedChangeFailsAgain(t *testing.T) {
 		}
 		return nil
 	}
-	if err := c.do(t.Context(), "install a"); err == nil {
+	if err := c.makeChange(t.Context(), "install a"); err == nil {
 		t.Fatal("it is not broken off")
 	}
-	err := c.do(t.Context(), "install a")
+	err := c.makeChange(t.Context(), "install a")
 	if want := regexp.MustCompile("^install of generation 1, started at [-0-9]+ [0-9:]+ [^ ]+, was interrupted and cannot be finished: .*broken$"); err == nil || !want.MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}

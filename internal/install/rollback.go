@@ -16,7 +16,7 @@ import (
 // generation. It only changes the link "current", unless the generations have different host
 // files.
 func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *generation.Manifest, err error) {
-	unlock, err := in.lock(ctx)
+	unlock, err := in.lockNode(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (in *Installer) removeState() error {
 	}
 	switch {
 	case len(foreign) > 0:
-		in.keep(in.Store.Dir, "it contains "+strings.Join(foreign, ", ")+", which regcred did not create")
+		in.reportKept(in.Store.Dir, "it contains "+strings.Join(foreign, ", ")+", which regcred did not create")
 		return nil
 	case existed:
 		return nil
@@ -133,7 +133,7 @@ func (in *Installer) removeState() error {
 		return nil // another program added a file in the meantime
 	}
 	if errors.Is(err, syscall.EBUSY) {
-		in.keep(in.Store.Dir, "it is a mount point")
+		in.reportKept(in.Store.Dir, "it is a mount point")
 		return nil
 	}
 	return err
@@ -152,11 +152,11 @@ func (in *Installer) removeOwn(name string) error {
 				}
 			}
 		}
-		in.keep(real, in.fs().HostPath(name)+" was a link to it")
+		in.reportKept(real, in.fs().HostPath(name)+" was a link to it")
 	}
 	err := in.fs().RemoveAll(name)
 	if errors.Is(err, syscall.EBUSY) {
-		in.keep(name, "it contains a mount point")
+		in.reportKept(name, "it contains a mount point")
 		return nil
 	}
 	return err
@@ -167,8 +167,8 @@ func (in *Installer) isSymlink(name string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// keep reports that an uninstall leaves a file or directory in place.
-func (in *Installer) keep(name, why string) {
+// reportKept reports that an uninstall leaves a file or directory in place.
+func (in *Installer) reportKept(name, why string) {
 	in.Left = append(in.Left, in.fs().HostPath(name))
 	in.progressf("%s is kept, because %s", in.fs().HostPath(name), why)
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree maps each path in a directory to the file's mode, owner and content.
-type tree map[string]string
+// fileTree maps each path in a directory to the file's mode, owner and content.
+type fileTree map[string]string
 
 // volatileValues matches JSON values that differ between two runs of the same steps.
 var volatileValues = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
 
-func snapshot(t testing.TB, root string) tree {
+func readTree(t testing.TB, root string) fileTree {
 	t.Helper()
-	list := tree{}
+	list := fileTree{}
 	err := filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -56,9 +56,9 @@ func snapshot(t testing.TB, root string) tree {
 	return list
 }
 
-// without returns a tree without the named paths and everything below them.
-func (l tree) without(names ...string) tree {
-	left := tree{}
+// withoutPaths returns a tree without the named paths and everything below them.
+func (l fileTree) withoutPaths(names ...string) fileTree {
+	left := fileTree{}
 next:
 	for name, text := range l {
 		for _, n := range names {
@@ -71,8 +71,8 @@ next:
 	return left
 }
 
-// differs returns the differences between l and o, or "" if they are equal.
-func (l tree) differs(o tree) string { return cmp.Diff(map[string]string(l), map[string]string(o)) }
+// differences returns the differences between l and o, or "" if they are equal.
+func (l fileTree) differences(o fileTree) string { return cmp.Diff(map[string]string(l), map[string]string(o)) }
 
 // copyTree copies a directory. Hard links become separate files.
 func copyTree(t testing.TB, from, to string) {

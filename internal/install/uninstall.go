@@ -115,7 +115,7 @@ func (in *Installer) uninstallFrom(ctx context.Context) (m *generation.Manifest,
 	}
 	if current == nil {
 		in.salvaging = true
-		recognized := in.recognize(ctx)
+		recognized := in.recognizeHostFiles(ctx)
 		if all.Number == 0 {
 			all.Layout = recognized.Layout
 		}
@@ -135,9 +135,9 @@ func addHostFiles(list, more []generation.HostFile) []generation.HostFile {
 	return list
 }
 
-// recognize returns a manifest with the host files that are certainly regcred's: drop-ins with
+// recognizeHostFiles returns a manifest with the host files that are certainly regcred's: drop-ins with
 // its header, links to the dispatcher, its configuration, and files with its entries.
-func (in *Installer) recognize(ctx context.Context) *generation.Manifest {
+func (in *Installer) recognizeHostFiles(ctx context.Context) *generation.Manifest {
 	s := in.Setup
 	m := &generation.Manifest{Layout: generation.KubeletLayout{ConfigFlag: s.Config.Path, BinDir: s.BinDir.Path}}
 	add := func(kind generation.HostKind, name, target string, now []byte, stage generation.InstallStage) {

@@ -33,7 +33,7 @@ func inPEM(kind string, der []byte, err error) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func pkcs8(key any) []byte {
+func encodePKCS8(key any) []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	return inPEM("PRIVATE KEY", der, err)
 }
@@ -46,8 +46,8 @@ func mustGenerate[K any](t testing.TB, key K, err error) K {
 	return key
 }
 
-// verify reports whether the signature is valid.
-func verify(public crypto.PublicKey, text string, signature []byte) bool {
+// verifySignature reports whether the signature is valid.
+func verifySignature(public crypto.PublicKey, text string, signature []byte) bool {
 	digest := sha256.Sum256([]byte(text))
 	switch key := public.(type) {
 	case *rsa.PublicKey:
@@ -75,12 +75,12 @@ func TestSign(t *testing.T) {
 		algorithm string
 	}{
 		"PKCS #1":           {inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil), rsaKey.Public(), "RS256"},
-		"PKCS #8, RSA":      {pkcs8(rsaKey), rsaKey.Public(), "RS256"},
-		"PKCS #8, P-256":    {pkcs8(ecKey), ecKey.Public(), "ES256"},
+		"PKCS #8, RSA":      {encodePKCS8(rsaKey), rsaKey.Public(), "RS256"},
+		"PKCS #8, P-256":    {encodePKCS8(ecKey), ecKey.Public(), "ES256"},
 		"SEC 1":             {inPEM("EC PRIVATE KEY", ecDER, err), ecKey.Public(), "ES256"},
-		"PKCS #8, Ed25519":  {pkcs8(edKey), edKey.Public(), "EdDSA"},
-		"text around":       {[]byte("a key\n" + string(pkcs8(edKey)) + "\nof mine\n"), edKey.Public(), "EdDSA"},
-		"Windows line ends": {[]byte(strings.ReplaceAll(string(pkcs8(edKey)), "\n", "\r\n")), edKey.Public(), "EdDSA"},
+		"PKCS #8, Ed25519":  {encodePKCS8(edKey), edKey.Public(), "EdDSA"},
+		"text around":       {[]byte("a key\n" + string(encodePKCS8(edKey)) + "\nof mine\n"), edKey.Public(), "EdDSA"},
+		"Windows line ends": {[]byte(strings.ReplaceAll(string(encodePKCS8(edKey)), "\n", "\r\n")), edKey.Public(), "EdDSA"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := must.Get(ParseKey(tt.pem))(t)
@@ -99,7 +99,7 @@ func checkToken(t *testing.T, token string, public crypto.PublicKey, algorithm s
 	t.Helper()
 	i := strings.LastIndexByte(token, '.')
 	signature, err := base64.RawURLEncoding.DecodeString(token[i+1:])
-	if err != nil || !verify(public, token[:i], signature) {
+	if err != nil || !verifySignature(public, token[:i], signature) {
 		t.Errorf("the signature is wrong (%v)", err)
 	}
 	first, _, _ := strings.Cut(token, ".")
@@ -115,7 +115,7 @@ func checkToken(t *testing.T, token string, public crypto.PublicKey, algorithm s
 
 func TestSignWithoutKeyID(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	parsed, err2 := ParseKey(pkcs8(mustGenerate(t, key, err)))
+	parsed, err2 := ParseKey(encodePKCS8(mustGenerate(t, key, err)))
 	token, err3 := parsed.Sign(nil, nil)
 	first, _, _ := strings.Cut(token, ".")
 	text, _ := base64.RawURLEncoding.DecodeString(first)
@@ -152,7 +152,7 @@ func TestParseKeyRefuses(t *testing.T) {
 	}{
 		"empty":                {nil, "not a private key in PEM format, which begins with -----BEGIN"},
 		"text":                 {[]byte(canary.PasswordSecret), "not a private key in PEM format, which begins with -----BEGIN"},
-		"half":                 {pkcs8(large)[:60], "not a private key in PEM format, which begins with -----BEGIN"},
+		"half":                 {encodePKCS8(large)[:60], "not a private key in PEM format, which begins with -----BEGIN"},
 		"public":               {inPEM("PUBLIC KEY", public, err), `the PEM block type is "PUBLIC KEY", not PRIVATE KEY`},
 		"certificate":          {inPEM("CERTIFICATE", []byte(canary.PasswordSecret), nil), `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
 		"OpenSSH":              {inPEM("OPENSSH PRIVATE KEY", []byte(canary.PasswordSecret), nil), `the PEM block type is "OPENSSH PRIVATE KEY", not PRIVATE KEY`},
@@ -161,9 +161,9 @@ func TestParseKeyRefuses(t *testing.T) {
 		"garbage":              {inPEM("PRIVATE KEY", []byte(canary.PasswordSecret), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
 		"garbage, PKCS #1":     {inPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
 		"other form":           {inPEM("EC PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "cannot parse the private key; use a complete RSA (not RSA-PSS), P-256 or Ed25519 key"},
-		"small":                {pkcs8(small), "the RSA key has 1024 bits; use 2048 to 16384 bits"},
-		"other curve":          {pkcs8(large), "the key uses the curve P-384; use P-256"},
-		"no signature":         {pkcs8(agree), "the key type cannot sign; use RSA, P-256 or Ed25519"},
+		"small":                {encodePKCS8(small), "the RSA key has 1024 bits; use 2048 to 16384 bits"},
+		"other curve":          {encodePKCS8(large), "the key uses the curve P-384; use P-256"},
+		"no signature":         {encodePKCS8(agree), "the key type cannot sign; use RSA, P-256 or Ed25519"},
 		"too large":            {[]byte(strings.Repeat(canary.PasswordSecret, MaxKeySize)), "larger than 65536 bytes; check that this is the right file"},
 	} {
 		key, err := ParseKey(tt.data)
@@ -176,7 +176,7 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestKeyIsNotPrinted(t *testing.T) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	key := must.Get(ParseKey(pkcs8(mustGenerate(t, edKey, err))))(t)
+	key := must.Get(ParseKey(encodePKCS8(mustGenerate(t, edKey, err))))(t)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		if got := fmt.Sprintf(verb, key); got != "jwt.Key(EdDSA)" {
 			t.Errorf("%s prints %q", verb, got)
@@ -193,7 +193,7 @@ func FuzzParseKey(f *testing.F) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	rsaKey = mustGenerate(f, rsaKey, err)
 	for _, data := range [][]byte{
-		pkcs8(edKey), pkcs8(ecKey), inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil),
+		encodePKCS8(edKey), encodePKCS8(ecKey), inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil),
 		inPEM("ENCRYPTED PRIVATE KEY", nil, nil), []byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"),
 	} {
 		f.Add(data)

@@ -88,7 +88,7 @@ func loadConfig(o Options, podDir string) (cfg *rest.Config, from string, err er
 	if inPod {
 		return podConfig(o.Environ, podDir)
 	}
-	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), exists) {
+	if !slices.ContainsFunc(append(rules.Precedence, o.Kubeconfig), fileExists) {
 		return nil, "", notFoundError(o, from)
 	}
 	return fileConfig(rules, o.Context, from)
@@ -102,8 +102,8 @@ func notFoundError(o Options, from string) error {
 	return fmt.Errorf("no kubeconfig: KUBECONFIG is not set, this is not a pod (KUBERNETES_SERVICE_HOST is not set), and %s does not exist", from)
 }
 
-// exists reports whether path exists, even if it cannot be read.
-func exists(path string) bool {
+// fileExists reports whether path exists, even if it cannot be read.
+func fileExists(path string) bool {
 	if path == "" {
 		return false
 	}
@@ -149,7 +149,7 @@ func isProxyURL(text string) bool {
 func loadError(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	for _, path := range append(rules.Precedence, rules.ExplicitPath) {
 		var unreadable *fs.PathError
-		if _, err := clientcmd.LoadFromFile(path); exists(path) && errors.As(err, &unreadable) {
+		if _, err := clientcmd.LoadFromFile(path); fileExists(path) && errors.As(err, &unreadable) {
 			return unreadable
 		}
 	}

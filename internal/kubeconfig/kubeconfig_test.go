@@ -35,10 +35,10 @@ func writeConfig(t *testing.T, name, server string, change func(cluster, user ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, name, string(data))
+	return writeFile(t, name, string(data))
 }
 
-func write(t *testing.T, name, text string) string {
+func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o700))
 	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
@@ -49,10 +49,10 @@ func write(t *testing.T, name, text string) string {
 func TestNamespace(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	write(t, in("config"), `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[
+	writeFile(t, in("config"), `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[
 		{"name":"a","context":{"cluster":"c","namespace":"team"}},{"name":"b","context":{"cluster":"c"}}]}`)
-	write(t, in("broken"), "{")
-	write(t, in("pod/namespace"), "kube-system\n")
+	writeFile(t, in("broken"), "{")
+	writeFile(t, in("pod/namespace"), "kube-system\n")
 	pod := []string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}
 	for _, tt := range []struct {
 		o    Options
@@ -88,8 +88,8 @@ func TestConfig(t *testing.T) {
 	writeConfig(t, in("exec"), "https://a.example", func(_, user map[string]any) {
 		user["exec"] = map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
 	})
-	write(t, in("pod/token"), canary.TokenSecret)
-	write(t, in("pod/ca.crt"), "a certificate")
+	writeFile(t, in("pod/token"), canary.TokenSecret)
+	writeFile(t, in("pod/ca.crt"), "a certificate")
 	home := "HOME=" + in("home")
 	pod := []string{"KUBERNETES_SERVICE_HOST=fd00::1", "KUBERNETES_SERVICE_PORT=6443"}
 	for _, tt := range []struct {
@@ -137,10 +137,10 @@ func TestLoadConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	writeConfig(t, in("a"), "https://a.example", nil)
-	write(t, in("empty"), "")
-	write(t, in("text"), "token: "+canary.TokenSecret+"\n\t- x")
-	write(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.TokenSecret)
-	write(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
+	writeFile(t, in("empty"), "")
+	writeFile(t, in("text"), "token: "+canary.TokenSecret+"\n\t- x")
+	writeFile(t, in("types"), "apiVersion: v1\nkind: Config\nusers: "+canary.TokenSecret)
+	writeFile(t, in("current"), "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: h}}]")
 	writeConfig(t, in("certificate"), "https://a.example", func(cluster, _ map[string]any) { cluster["certificate-authority"] = "none.crt" })
 	writeConfig(t, in("token"), "https://a.example", func(_, user map[string]any) { delete(user, "token"); user["tokenFile"] = "none" })
 	for name, proxy := range map[string]string{"proxy": "http://u:" + canary.PasswordSecret + "@%zz", "scheme": "ftp://u:" + canary.PasswordSecret + "@h"} {
@@ -185,7 +185,7 @@ func TestLoadConfigErrors(t *testing.T) {
 // the system's CAs instead.
 func TestPodWithoutCertificate(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "token"), canary.TokenSecret)
+	writeFile(t, filepath.Join(dir, "token"), canary.TokenSecret)
 	_, _, err := loadConfig(Options{Environ: []string{"KUBERNETES_SERVICE_HOST=h"}}, dir)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "ca.crt")) {
 		t.Errorf("got the error %v", err)
@@ -198,7 +198,7 @@ func TestConfigUnreadable(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
 		t.Skip("this user may read every file")
 	}
-	path := write(t, filepath.Join(t.TempDir(), "config"), canary.TokenSecret)
+	path := writeFile(t, filepath.Join(t.TempDir(), "config"), canary.TokenSecret)
 	must.Do(t, os.Chmod(path, 0))
 	_, _, err := Load(Options{Kubeconfig: path})
 	if want := "kubeconfig " + path + ": open " + path + ": permission denied"; err == nil || err.Error() != want {
@@ -229,7 +229,7 @@ func TestCredentialsNamed(t *testing.T) {
 	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "token"), canary.TokenSecret+"-unknown")
+	writeFile(t, filepath.Join(dir, "token"), canary.TokenSecret+"-unknown")
 	for _, tt := range []struct {
 		name   string
 		change func(user map[string]any)

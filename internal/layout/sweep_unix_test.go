@@ -35,10 +35,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const content = "a blob"
+const testContent = "a blob"
 
-func descriptor() v1.Descriptor {
-	hash, size, err := v1.SHA256(strings.NewReader(content))
+func contentDescriptor() v1.Descriptor {
+	hash, size, err := v1.SHA256(strings.NewReader(testContent))
 	if err != nil {
 		panic(err)
 	}
@@ -52,19 +52,19 @@ func writeSlowly(dir string) error {
 		return err
 	}
 	defer l.Close()
-	w, err := l.CreateBlob(descriptor())
+	w, err := l.CreateBlob(contentDescriptor())
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	if _, err := io.WriteString(w, content[:3]); err != nil {
+	if _, err := io.WriteString(w, testContent[:3]); err != nil {
 		return err
 	}
 	fmt.Println("half")
 	if _, err := io.ReadAll(os.Stdin); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, content[3:]); err != nil {
+	if _, err := io.WriteString(w, testContent[3:]); err != nil {
 		return err
 	}
 	return w.Commit()
@@ -88,12 +88,12 @@ func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 	return cmd, stdin
 }
 
-func temps(t *testing.T, dir string) []string {
+func listTempFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	return must.Get(filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*")))(t)
 }
 
-func open(t *testing.T, dir string) *Layout {
+func openLayout(t *testing.T, dir string) *Layout {
 	t.Helper()
 	l := must.Get(Open(dir))(t)
 	t.Cleanup(l.Close)
@@ -106,27 +106,27 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	killed, _ := startWriter(t, dir)
 	living, goOn := startWriter(t, dir)
-	if got := temps(t, dir); len(got) != 2 {
+	if got := listTempFiles(t, dir); len(got) != 2 {
 		t.Fatalf("%d temporary files, want 2", len(got))
 	}
-	open(t, dir)
-	if got := temps(t, dir); len(got) != 2 {
+	openLayout(t, dir)
+	if got := listTempFiles(t, dir); len(got) != 2 {
 		t.Fatalf("%d temporary files while both live, want 2", len(got))
 	}
 	must.Do(t, killed.Process.Signal(syscall.SIGKILL))
 	_ = killed.Wait()
-	l := open(t, dir)
-	if got := temps(t, dir); len(got) != 1 {
+	l := openLayout(t, dir)
+	if got := listTempFiles(t, dir); len(got) != 1 {
 		t.Errorf("%d temporary files after one was killed, want 1", len(got))
 	}
 	goOn.Close()
 	if err := living.Wait(); err != nil {
 		t.Errorf("the other: %v", err)
 	}
-	if have, err := l.VerifyBlob(t.Context(), descriptor()); !have || err != nil {
+	if have, err := l.VerifyBlob(t.Context(), contentDescriptor()); !have || err != nil {
 		t.Errorf("the other's blob: %t, %v", have, err)
 	}
-	if got := temps(t, dir); len(got) != 0 {
+	if got := listTempFiles(t, dir); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
 }
@@ -135,7 +135,7 @@ func TestSweep(t *testing.T) {
 // symlinks.
 func TestSweepKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
-	open(t, dir)
+	openLayout(t, dir)
 	name := tempPrefix + strings.Repeat("A", tempSuffixLength)
 	stays := []string{tempPrefix + "x", name + "A", tempPrefix + strings.Repeat("a", tempSuffixLength), "x"}
 	for _, n := range append(stays, name) {
@@ -144,7 +144,7 @@ func TestSweepKeepsOtherFiles(t *testing.T) {
 	pipe, link := name[:len(name)-1]+"B", name[:len(name)-1]+"C"
 	must.Do(t, syscall.Mkfifo(filepath.Join(dir, pipe), 0o600))
 	must.Do(t, os.Symlink("x", filepath.Join(dir, link)))
-	open(t, dir)
+	openLayout(t, dir)
 	for _, n := range append(stays, pipe, link) {
 		if _, err := os.Lstat(filepath.Join(dir, n)); err != nil {
 			t.Errorf("gone: %v", err)
@@ -166,8 +166,8 @@ func TestSweepDuringWrites(t *testing.T) {
 			for range times {
 				l, err := Open(dir)
 				if err == nil {
-					err = l.PutBlob(context.Background(), descriptor(), []byte(content))
-					_ = os.Remove(filepath.Join(dir, blobPath(descriptor().Digest)))
+					err = l.PutBlob(context.Background(), contentDescriptor(), []byte(testContent))
+					_ = os.Remove(filepath.Join(dir, blobPath(contentDescriptor().Digest)))
 					l.Close()
 				}
 				if err != nil {

@@ -128,7 +128,7 @@ func splitURL(s string, colon func(string, byte) int) (hostport, path string, er
 			return "", "", fmt.Errorf("control character at byte %d", i)
 		}
 	}
-	if _, err := unescape(fragment, partPath); err != nil {
+	if _, err := percentDecode(fragment, partPath); err != nil {
 		return "", "", fmt.Errorf("fragment: %w", err)
 	}
 	s, _, _ = strings.Cut(s, "?") // the query is not decoded
@@ -146,7 +146,7 @@ func splitURL(s string, colon func(string, byte) int) (hostport, path string, er
 	if err != nil {
 		return "", "", err
 	}
-	path, err = unescape(path, partPath)
+	path, err = percentDecode(path, partPath)
 	if err != nil {
 		return "", "", fmt.Errorf("path: %w", err)
 	}
@@ -160,7 +160,7 @@ func checkUserinfo(s string) error {
 			return fmt.Errorf("invalid character %q in user information before @", c)
 		}
 	}
-	_, err := unescape(s, partPath)
+	_, err := percentDecode(s, partPath)
 	return err
 }
 
@@ -178,7 +178,7 @@ func parseHost(s string, colon func(string, byte) int) (string, error) {
 			return "", err
 		}
 	}
-	return unescape(s, partHost)
+	return percentDecode(s, partHost)
 }
 
 func parseIPLiteral(s string) (string, error) {
@@ -194,11 +194,11 @@ func parseIPLiteral(s string) (string, error) {
 	if i := strings.Index(host, "%25"); i >= 0 {
 		host, zone = host[:i], host[i:]
 	}
-	host, err := unescape(host, partHost)
+	host, err := percentDecode(host, partHost)
 	if err != nil {
 		return "", err
 	}
-	zone, err = unescape(zone, partIPv6Zone)
+	zone, err = percentDecode(zone, partIPv6Zone)
 	if err != nil {
 		return "", err
 	}
@@ -235,8 +235,8 @@ const (
 	partIPv6Zone
 )
 
-// unescape decodes percent-escapes and, in a host or zone, checks all bytes.
-func unescape(s string, part urlPart) (string, error) {
+// percentDecode decodes percent-escapes and, in a host or zone, checks all bytes.
+func percentDecode(s string, part urlPart) (string, error) {
 	var decoded []byte // nil while s has no escape
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -70,8 +70,8 @@ const (
 	SchemeBearer = "bearer"
 )
 
-// challenge returns the challenge that the runtime chooses, or nil if it supports none.
-func (rt Runtime) challenge(header http.Header) *Challenge {
+// chooseChallenge returns the challenge that the runtime chooses, or nil if it supports none.
+func (rt Runtime) chooseChallenge(header http.Header) *Challenge {
 	var basic *Challenge
 	for _, line := range header.Values("WWW-Authenticate") {
 		c := rt.parseChallenge(line)

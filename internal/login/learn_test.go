@@ -22,7 +22,7 @@ func TestLearnFromResponse(t *testing.T) {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := startRegistry(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
-			said := r.Learn(get(t, r, manifest))
+			said := r.Learn(httpGet(t, r, manifest))
 			if (said == nil) != (scheme == "") {
 				t.Fatalf("learned %v, want the scheme %q", said, scheme)
 			}
@@ -35,16 +35,16 @@ func TestLearnFromResponse(t *testing.T) {
 			if want := auth == testregistry.AuthBearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.UsesTokens() != want {
 				t.Errorf("parameters %v, tokens %v", said.Parameters, r.UsesTokens())
 			}
-			for _, cred := range []*regcred.Credential{credential("good", "wrong"), credential("good", canary.PasswordSecret)} {
+			for _, cred := range []*regcred.Credential{newCredential("good", "wrong"), newCredential("good", canary.PasswordSecret)} {
 				s, err := r.Login(t.Context(), cred)
 				if err != nil && StatusCode(err) != http.StatusUnauthorized {
 					t.Fatal(err)
 				}
-				if err == nil && cred.Password.Reveal() == canary.PasswordSecret && get(t, s, manifest).StatusCode != http.StatusOK {
+				if err == nil && cred.Password.Reveal() == canary.PasswordSecret && httpGet(t, s, manifest).StatusCode != http.StatusOK {
 					t.Error("the right password is refused")
 				}
 			}
-			for _, line := range f.requests() {
+			for _, line := range f.takeRequests() {
 				if strings.Contains(line, "/v2/ ") {
 					t.Errorf("it is asked: %s", line)
 				}
@@ -56,11 +56,11 @@ func TestLearnFromResponse(t *testing.T) {
 // TestLearnOtherScheme verifies that a response over plain HTTP is not used for a login over TLS.
 func TestLearnOtherScheme(t *testing.T) {
 	_, r := startRegistry(t, testregistry.AuthBasic, true, nil)
-	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
+	resp := httpGet(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
 	r.Learn(resp)
-	s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
-	if resp := get(t, s, "https://registry.example.com/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
+	s := must.Get(r.Login(t.Context(), newCredential("good", canary.PasswordSecret)))(t)
+	if resp := httpGet(t, s, "https://registry.example.com/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 }

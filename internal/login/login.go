@@ -85,7 +85,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 	r.Secrets.AddCredential(cred)
 	s := &Session{registry: r, cred: cred, lock: make(chan struct{}, 1)}
 	if r.knownScheme() == "" {
-		if err := r.ping(ctx); err != nil {
+		if err := r.requestChallenge(ctx); err != nil {
 			return nil, fmt.Errorf("login: %w", err)
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 	return s, nil
 }
 
-func (r *Registry) ping(ctx context.Context) error {
+func (r *Registry) requestChallenge(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Target.Host()+"/v2/", nil)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (r *Registry) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer drain(resp)
+	defer drainBody(resp)
 	if r.Runtime == ContainersImage || resp.StatusCode == http.StatusTooManyRequests {
 		return transport.CheckError(resp, http.StatusOK, http.StatusUnauthorized)
 	}
@@ -114,12 +114,12 @@ func (r *Registry) ping(ctx context.Context) error {
 // Learn stores the URL scheme and the challenge in a response of the registry to a request
 // without a credential. It returns the challenge that the runtime chooses, or nil.
 func (r *Registry) Learn(resp *http.Response) *Challenge {
-	return r.learn(resp.Request.URL.Scheme, resp, false)
+	return r.learnChallenge(resp.Request.URL.Scheme, resp, false)
 }
 
-// learn is like Learn. A response to a request with a credential is about that request only, which
+// learnChallenge is like Learn. A response to a request with a credential is about that request only, which
 // may have been for another repository, so its scope is not stored.
-func (r *Registry) learn(scheme string, resp *http.Response, authorized bool) *Challenge {
+func (r *Registry) learnChallenge(scheme string, resp *http.Response, authorized bool) *Challenge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if scheme == "https" || r.Target.allowsPlainHTTP {
@@ -128,7 +128,7 @@ func (r *Registry) learn(scheme string, resp *http.Response, authorized bool) *C
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil
 	}
-	c := r.Runtime.challenge(resp.Header)
+	c := r.Runtime.chooseChallenge(resp.Header)
 	if c != nil {
 		stored := *c
 		if authorized {
@@ -160,9 +160,9 @@ func (r *Registry) UsesTokens() bool {
 	return c != nil && c.Scheme == SchemeBearer
 }
 
-// transport returns the transport that sends all requests. forToken is true for requests to token
+// newTransport returns the transport that sends all requests. forToken is true for requests to token
 // servers.
-func (r *Registry) transport(forToken bool) http.RoundTripper {
+func (r *Registry) newTransport(forToken bool) http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &limitedTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
 		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
@@ -171,14 +171,14 @@ func (r *Registry) transport(forToken bool) http.RoundTripper {
 
 // RoundTrip sends a request without credentials, for example to a redirect target.
 func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
-	return r.send(req, "")
+	return r.sendWith(req, "")
 }
 
 // userAgent is the User-Agent of requests without one.
 const userAgent = "regcred"
 
-// send sends a copy of a request.
-func (r *Registry) send(req *http.Request, authorization string) (*http.Response, error) {
+// sendWith sends a copy of a request.
+func (r *Registry) sendWith(req *http.Request, authorization string) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Header == nil {
 		req.Header = http.Header{}
@@ -189,7 +189,7 @@ func (r *Registry) send(req *http.Request, authorization string) (*http.Response
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
-	return r.transport(false).RoundTrip(req)
+	return r.newTransport(false).RoundTrip(req)
 }
 
 // sendToRegistry sends a request over TLS. If the target allows plain HTTP, it tries both until the
@@ -212,9 +212,9 @@ func (r *Registry) sendToRegistry(req *http.Request, authorization string) (*htt
 		}
 		again = again.Clone(req.Context())
 		again.URL.Scheme = scheme
-		resp, err := r.send(again, authorization)
+		resp, err := r.sendWith(again, authorization)
 		if err == nil {
-			r.learn(scheme, resp, authorization != "")
+			r.learnChallenge(scheme, resp, authorization != "")
 			return resp, nil
 		}
 		if failed = append(failed, err); req.Context().Err() != nil {
@@ -251,7 +251,7 @@ func (s *Session) sendToRegistry(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	for n := 0; ; n++ {
-		resp, err := s.registry.sendToRegistry(req, auth.value())
+		resp, err := s.registry.sendToRegistry(req, auth.headerValue())
 		if err != nil || resp.StatusCode != http.StatusUnauthorized || n == maxLogins {
 			if auth != nil && err == nil {
 				auth.accepted.Store(resp.StatusCode != http.StatusUnauthorized)
@@ -268,13 +268,13 @@ func (s *Session) sendToRegistry(req *http.Request) (*http.Response, error) {
 		}
 		again := cloneForResend(req)
 		switch {
-		case again == nil && auth.value() == "":
+		case again == nil && auth.headerValue() == "":
 			return resp, nil
 		case again == nil:
 			resp.Body.Close()
 			return nil, errBodyNotReplayable
 		}
-		drain(resp)
+		drainBody(resp)
 		auth, req = next, again
 	}
 }
@@ -285,13 +285,13 @@ func (s *Session) authorizationFor(ctx context.Context) (*authorization, error) 
 	if c == nil || auth != nil && (auth.expires.IsZero() || time.Now().Before(auth.expires)) {
 		return auth, nil
 	}
-	return s.authorize(ctx, c, auth)
+	return s.renewAuthorization(ctx, c, auth)
 }
 
 // authorizeAgain returns another authorization after a 401, or nil if there is none.
 func (s *Session) authorizeAgain(ctx context.Context, resp *http.Response, auth *authorization) (*authorization, error) {
 	rt := s.registry.Runtime
-	c := rt.challenge(resp.Header)
+	c := rt.chooseChallenge(resp.Header)
 	switch {
 	case c != nil && c.Scheme == SchemeBasic && s.cred != nil && !rt.sendsBasic(s.cred):
 		return nil, fmt.Errorf("login: %w", ErrIncompleteCredential)
@@ -299,14 +299,14 @@ func (s *Session) authorizeAgain(ctx context.Context, resp *http.Response, auth 
 		return nil, nil
 	case auth != nil && auth.scopes == nil && (c.Scheme == SchemeBasic || rt == Containerd):
 		return nil, nil // the registry rejected the password
-	case c.Scheme == SchemeBearer && auth != nil && !auth.accepted.Load() && auth.covers(rt.tokenScopes(s.registry.Target.Scope, c)):
+	case c.Scheme == SchemeBearer && auth != nil && !auth.accepted.Load() && auth.coversScopes(rt.tokenScopes(s.registry.Target.Scope, c)):
 		return nil, nil // the registry rejected a new token
 	}
-	return s.authorize(ctx, c, auth)
+	return s.renewAuthorization(ctx, c, auth)
 }
 
-// covers reports whether an authorization is a token for all the scopes.
-func (a *authorization) covers(scopes []string) bool {
+// coversScopes reports whether an authorization is a token for all the scopes.
+func (a *authorization) coversScopes(scopes []string) bool {
 	for _, scope := range scopes {
 		if !slices.Contains(a.scopes, scope) {
 			return false
@@ -315,9 +315,9 @@ func (a *authorization) covers(scopes []string) bool {
 	return true
 }
 
-// authorize replaces the authorization after, unless a concurrent request has replaced it. It returns nil
+// renewAuthorization replaces the authorization after, unless a concurrent request has replaced it. It returns nil
 // if there is no usable credential for Basic authentication.
-func (s *Session) authorize(ctx context.Context, c *Challenge, after *authorization) (*authorization, error) {
+func (s *Session) renewAuthorization(ctx context.Context, c *Challenge, after *authorization) (*authorization, error) {
 	select {
 	case s.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -362,8 +362,8 @@ func (s *Session) newAuthorization(ctx context.Context, c *Challenge, after *aut
 	return &authorization{header: "Bearer " + got.value, scopes: scopes, expires: got.expires}, nil
 }
 
-// value returns the header's value. a may be nil.
-func (a *authorization) value() string {
+// headerValue returns the header's value. a may be nil.
+func (a *authorization) headerValue() string {
 	if a == nil {
 		return ""
 	}
@@ -377,7 +377,7 @@ func (s *Session) sendToOther(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	c := r.Runtime.challenge(resp.Header)
+	c := r.Runtime.chooseChallenge(resp.Header)
 	again := cloneForResend(req)
 	if c == nil || c.Scheme != SchemeBearer || again == nil {
 		return resp, nil
@@ -386,12 +386,12 @@ func (s *Session) sendToOther(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return resp, nil
 	}
-	drain(resp)
-	return r.send(again, "Bearer "+got.value)
+	drainBody(resp)
+	return r.sendWith(again, "Bearer "+got.value)
 }
 
-// drain reads the rest of an error response, so that its connection can be reused.
-func drain(resp *http.Response) {
+// drainBody reads the rest of an error response, so that its connection can be reused.
+func drainBody(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBodySize)
 	resp.Body.Close()
 }

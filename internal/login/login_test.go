@@ -46,7 +46,7 @@ func (f *recordingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *recordingServer) requests() []string {
+func (f *recordingServer) takeRequests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requestLog)
@@ -83,12 +83,12 @@ func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.
 	return f, r
 }
 
-func credential(user, password string) *regcred.Credential {
+func newCredential(user, password string) *regcred.Credential {
 	return &regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "test"}
 }
 
-// get requests url with the user agent "tool".
-func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
+// httpGet requests url with the user agent "tool".
+func httpGet(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
 	req.Header.Set("User-Agent", "tool/1")
@@ -107,7 +107,7 @@ func TestLogin(t *testing.T) {
 				if tls {
 					url = "https://registry.example.com"
 				}
-				for _, cred := range []*regcred.Credential{nil, credential("good", "wrong"), credential("good", canary.PasswordSecret)} {
+				for _, cred := range []*regcred.Credential{nil, newCredential("good", "wrong"), newCredential("good", canary.PasswordSecret)} {
 					s, err := r.Login(t.Context(), cred)
 					if err != nil {
 						if StatusCode(err) != http.StatusUnauthorized {
@@ -119,12 +119,12 @@ func TestLogin(t *testing.T) {
 					if auth == testregistry.AuthNone || cred != nil && cred.Password.Reveal() == canary.PasswordSecret {
 						want = http.StatusOK
 					}
-					if resp := get(t, s, url+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
+					if resp := httpGet(t, s, url+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
 						t.Errorf("%v: status %d, want %d", cred, resp.StatusCode, want)
 					}
 				}
 				pings := 0
-				for _, line := range f.requests() {
+				for _, line := range f.takeRequests() {
 					switch {
 					case strings.Contains(line, "/v2/ "):
 						pings++
@@ -162,12 +162,12 @@ func TestTimeouts(t *testing.T) {
 			r.Budget = NewRetryBudget(r.Retry)
 		}
 		s := must.Get(r.Login(t.Context(), nil))(t)
-		get(t, s, f.URL+"/v2/team/app/manifests/v1")
+		httpGet(t, s, f.URL+"/v2/team/app/manifests/v1")
 		first := n
 		if shared {
-			r.Budget.spend(r.Budget.remaining)
+			r.Budget.takeTime(r.Budget.remaining)
 		}
-		get(t, s, f.URL+"/v2/team/app/manifests/v1")
+		httpGet(t, s, f.URL+"/v2/team/app/manifests/v1")
 		if again := n - first; first != 3 || shared && again != 1 || !shared && again != 3 {
 			t.Errorf("shared %t: %d requests, and then %d", shared, first, again)
 		}
@@ -226,8 +226,8 @@ func TestCredentialStaysAtRegistry(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
 		})
-		r.Learn(get(t, r, "https://registry.example.com/v2/"))
-		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
+		r.Learn(httpGet(t, r, "https://registry.example.com/v2/"))
+		s := must.Get(r.Login(t.Context(), newCredential("good", canary.PasswordSecret)))(t)
 		for _, tt := range []struct {
 			url, host string
 			want      bool
@@ -301,7 +301,7 @@ func TestUploadOnce(t *testing.T) {
 			}
 			return true
 		})
-		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
+		s := must.Get(r.Login(t.Context(), newCredential("good", canary.PasswordSecret)))(t)
 		req, _ := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/v2/team/app/manifests/x", io.NopCloser(strings.NewReader("body")))
 		if again {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("body")), nil }

@@ -37,7 +37,7 @@ type progressTimer struct {
 func newProgressTimer(ctx context.Context, host string, before time.Duration) (context.Context, *progressTimer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &progressTimer{ctx: ctx, cancel: cancel, host: host, before: before, limit: before}
-	p.timer = time.AfterFunc(before, p.expire)
+	p.timer = time.AfterFunc(before, p.cancelIfIdle)
 	waiting, sending := func() { p.setRequestLimit(0) }, func() { p.setRequestLimit(p.before) }
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { waiting() },
@@ -52,8 +52,8 @@ func newProgressTimer(ctx context.Context, host string, before time.Duration) (c
 	}), p
 }
 
-// expire cancels the request, unless the timer was set again in the meantime.
-func (p *progressTimer) expire() {
+// cancelIfIdle cancels the request, unless the timer was set again in the meantime.
+func (p *progressTimer) cancelIfIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limit == 0 || p.producing && !p.responded {
@@ -101,8 +101,8 @@ func (p *progressTimer) timeoutOr(err error) error {
 	return err
 }
 
-// end releases the timer and the context.
-func (p *progressTimer) end() {
+// release releases the timer and the context.
+func (p *progressTimer) release() {
 	p.setLimit(0)
 	p.cancel(nil)
 }

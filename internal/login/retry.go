@@ -60,7 +60,7 @@ func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool
 		wait = b.wait << min(n-1, 10)
 		wait = wait/2 + rand.N(wait) // 0.5 to 1.5 times the wait
 	}
-	if n >= b.attempts || !b.spend(wait) {
+	if n >= b.attempts || !b.takeTime(wait) {
 		return false
 	}
 	timer := time.NewTimer(wait)
@@ -73,7 +73,7 @@ func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool
 	}
 }
 
-func (b *RetryBudget) spend(d time.Duration) bool {
+func (b *RetryBudget) takeTime(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d > b.remaining {
@@ -106,7 +106,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		if resp != nil {
-			drain(resp)
+			drainBody(resp)
 		}
 		if req = cloneForResend(req); req == nil {
 			return nil, errBodyNotReplayable

@@ -41,7 +41,7 @@ func TestChallenge(t *testing.T) {
 		header := http.Header{"Www-Authenticate": tt.lines}
 		for rt, want := range map[Runtime]string{Containerd: tt.containerd, ContainersImage: tt.containersImage, GoContainerregistry: tt.containerd} {
 			got := "none"
-			if c := rt.challenge(header); c != nil {
+			if c := rt.chooseChallenge(header); c != nil {
 				got = fmt.Sprint(c.Scheme, " ", c.Parameters)
 			}
 			if got != want {
@@ -123,7 +123,7 @@ func TestIncompleteCredentials(t *testing.T) {
 			if rt == Containerd {
 				want = tt.containerd
 			}
-			s, err := r.Login(t.Context(), credential(tt.user, tt.password))
+			s, err := r.Login(t.Context(), newCredential(tt.user, tt.password))
 			var got string
 			if err == nil {
 				req := must.Get(http.NewRequest("GET", f.URL+"/v2/team/app/manifests/v1", nil))(t)
@@ -159,7 +159,7 @@ func TestPingStatus(t *testing.T) {
 					return r.URL.Path == "/v2/"
 				})
 				r.Runtime = rt
-				s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
+				s, err := r.Login(t.Context(), newCredential("good", canary.PasswordSecret))
 				if rt == ContainersImage && status != 200 {
 					if StatusCode(err) != status {
 						t.Errorf("status %d, containers/image: got %v", status, err)
@@ -174,7 +174,7 @@ func TestPingStatus(t *testing.T) {
 				if rt == ContainersImage && auth != testregistry.AuthNone {
 					want = http.StatusUnauthorized // it takes challenges only from /v2/
 				}
-				if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
+				if resp := httpGet(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != want {
 					t.Errorf("status %d of /v2/, runtime %d: the manifest has status %d, want %d", status, rt, resp.StatusCode, want)
 				}
 			}
@@ -201,7 +201,7 @@ func TestTokenRedirect(t *testing.T) {
 				return r.URL.Path == "/token"
 			})
 			r.Runtime = rt
-			_, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
+			_, err := r.Login(t.Context(), newCredential("good", canary.PasswordSecret))
 			if wantError := status == 307 && rt == Containerd; (err != nil) != wantError {
 				t.Errorf("status %d, runtime %d: got %v", status, rt, err)
 			}
@@ -231,8 +231,8 @@ func TestRefusedOnce(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
 		})
-		s := must.Get(r.Login(t.Context(), &regcred.Credential{Username: "u", Password: credential("", "p").Password}))(t)
-		if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusUnauthorized {
+		s := must.Get(r.Login(t.Context(), &regcred.Credential{Username: "u", Password: newCredential("", "p").Password}))(t)
+		if resp := httpGet(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%q: status %d", lines, resp.StatusCode)
 		}
 		for what, n := range sent {
@@ -272,7 +272,7 @@ func TestPrivateRealm(t *testing.T) {
 			}
 			return resp, nil
 		})}
-		_, err := r.Login(t.Context(), credential("u", "p"))
+		_, err := r.Login(t.Context(), newCredential("u", "p"))
 		if (err != nil) != tt.refused || tokens > 0 == tt.refused {
 			t.Errorf("%s, realm %s: %d requests, %v", tt.registry, tt.realm, tokens, err)
 		}

@@ -55,16 +55,16 @@ func (r *Registry) fetchToken(ctx context.Context, c *Challenge, scopes []string
 	}
 	t := tokenRequest{u.String(), c.Parameters["service"], scopes, username, password}
 	if r.Runtime == Containerd && password != "" {
-		got, err := r.doTokenRequest(ctx, t.post)
+		got, err := r.doTokenRequest(ctx, t.newPostRequest)
 		if err == nil || !slices.Contains(postFallbackStatuses, StatusCode(err)) {
 			return got, err
 		}
 	}
-	return r.doTokenRequest(ctx, func(ctx context.Context) (*http.Request, error) { return t.get(ctx, r.Runtime) })
+	return r.doTokenRequest(ctx, func(ctx context.Context) (*http.Request, error) { return t.newGetRequest(ctx, r.Runtime) })
 }
 
-// post returns the request of containerd for OAuth 2.
-func (t tokenRequest) post(ctx context.Context) (*http.Request, error) {
+// newPostRequest returns the request of containerd for OAuth 2.
+func (t tokenRequest) newPostRequest(ctx context.Context) (*http.Request, error) {
 	form := url.Values{
 		"service": {t.service}, "client_id": {"containerd-client"},
 		"grant_type": {"password"}, "username": {t.username}, "password": {t.password},
@@ -79,8 +79,8 @@ func (t tokenRequest) post(ctx context.Context) (*http.Request, error) {
 	return req, err
 }
 
-// get returns the request that all token servers support.
-func (t tokenRequest) get(ctx context.Context, rt Runtime) (*http.Request, error) {
+// newGetRequest returns the request that all token servers support.
+func (t tokenRequest) newGetRequest(ctx context.Context, rt Runtime) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.realm, nil)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (r *Registry) doTokenRequest(ctx context.Context, newRequest func(context.C
 		return token{}, err
 	}
 	req.Header.Set("User-Agent", userAgent)
-	client := &http.Client{Transport: r.transport(true), CheckRedirect: checkTokenRedirect}
+	client := &http.Client{Transport: r.newTransport(true), CheckRedirect: checkTokenRedirect}
 	resp, err := client.Do(req)
 	if err != nil {
 		return token{}, err

@@ -35,7 +35,7 @@ func TestDescribeCredential(t *testing.T) {
 }
 
 func TestNewFailedAttempt(t *testing.T) {
-	cred := credential("good", canary.PasswordSecret)
+	cred := newCredential("good", canary.PasswordSecret)
 	s := &Secrets{}
 	s.AddCredential(cred)
 	answer := func(status int, code, message string) error {

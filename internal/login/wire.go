@@ -51,7 +51,7 @@ func (w *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	progress.trackUpload(req)
 	resp, err := w.inner.RoundTrip(req)
 	if err != nil {
-		defer progress.end()
+		defer progress.release()
 		return nil, progress.timeoutOr(err)
 	}
 	progress.setLimit(0)
@@ -116,6 +116,6 @@ func (b *responseBody) checkRate(n int, took time.Duration) error {
 }
 
 func (b *responseBody) Close() error {
-	defer b.progress.end()
+	defer b.progress.release()
 	return b.ReadCloser.Close()
 }

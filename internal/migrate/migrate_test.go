@@ -21,8 +21,8 @@ import (
 const (
 	managedIdentityFile  = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
 	servicePrincipalFile = "aadClientID: id\naadClientSecret: " + canary.PasswordSecret + "\n"
-	left                 = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`
-	stack                = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
+	notConverted                 = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`
+	stackPlugins                = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
 // TestPlan verifies the planned changes for configurations that occur on nodes.
@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managedIdentityFile, exposed: true, remark: "[]",
 		},
 		"migrated before": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stack,
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stackPlugins,
 			remark: "its own registry names",
 		},
 		"a letter's value": {
@@ -91,7 +91,7 @@ func TestPlan(t *testing.T) {
 			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
 		},
 		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managedIdentityFile, want: []string{"--other-hosts=empty"}},
-		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https"},
+		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stackPlugins, remark: "resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https"},
 		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does"},
 		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},
 	} {

@@ -161,7 +161,7 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	}
 	defer p.Close()
 	args, err := p.readStrings("cmdline")
-	if err != nil || p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
+	if err != nil || p.commandName() != "kubelet" || p.checkOwner(os.Geteuid()) != nil {
 		return nil
 	}
 	flags := args

@@ -150,8 +150,8 @@ func TestValidateCommand(t *testing.T) {
 // gates and drop-ins of a running kubelet.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
-	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
-	put(t, filepath.Join(dir, "d/1.conf"), "featureGates: {"+tokenGate+": true}\n")
+	putFile(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
+	putFile(t, filepath.Join(dir, "d/1.conf"), "featureGates: {"+tokenGate+": true}\n")
 	must.Do(t, os.Symlink("d", filepath.Join(dir, "l")))
 	relative := must.Get(filepath.Rel("/", dir))(t)
 	for _, tt := range []struct {

@@ -64,8 +64,8 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 	loc := &configLocation{
 		name:        "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
 		sourceFiles: r.usedFiles(),
-		config:      r.HostPath(r.absolute(config)),
-		binDir:      r.HostPath(r.absolute(binDir)),
+		config:      r.HostPath(r.absolutePath(config)),
+		binDir:      r.HostPath(r.absolutePath(binDir)),
 	}
 	for _, known := range wellKnownLocations() {
 		if known.config != DefaultConfig && loc.config == r.HostPath(known.config) && loc.binDir == r.HostPath(known.binDir) {

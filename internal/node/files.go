@@ -87,8 +87,8 @@ func (r *fileReader) readDirNames(dir string) []string {
 	return c.names
 }
 
-// exists reports whether a path exists. It follows symlinks.
-func (r *fileReader) exists(name string) bool {
+// fileExists reports whether a path exists. It follows symlinks.
+func (r *fileReader) fileExists(name string) bool {
 	_, err := r.fs().Stat(name)
 	r.recordUnreadable(name, err)
 	return err == nil
@@ -128,9 +128,9 @@ func (r *fileReader) usedFilesWith(text string) (names []string) {
 	return names
 }
 
-// glob returns the paths that match a pattern. If no path matches, it returns the pattern
+// globPaths returns the paths that match a pattern. If no path matches, it returns the pattern
 // itself.
-func (r *fileReader) glob(pattern string) []string {
+func (r *fileReader) globPaths(pattern string) []string {
 	matches := []string{"/"}
 	for _, part := range pathComponents(pattern) {
 		var next []string
@@ -148,7 +148,7 @@ func (r *fileReader) glob(pattern string) []string {
 		}
 		matches = next
 	}
-	matches = slices.DeleteFunc(matches, func(m string) bool { return m != path.Clean(pattern) && !r.exists(m) })
+	matches = slices.DeleteFunc(matches, func(m string) bool { return m != path.Clean(pattern) && !r.fileExists(m) })
 	if len(matches) == 0 {
 		return []string{pattern}
 	}

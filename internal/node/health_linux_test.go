@@ -24,9 +24,9 @@ func TestHealthDropIn(t *testing.T) {
 		"no configuration":  {config: "[", dropIn: "]", url: byDefault, from: "the kubelet's default"},
 	} {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, "c.yaml"), tt.config+"\n")
-		put(t, filepath.Join(dir, "d/1.conf"), tt.dropIn+"\n")
-		put(t, filepath.Join(dir, "etc/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d\n")
+		putFile(t, filepath.Join(dir, "c.yaml"), tt.config+"\n")
+		putFile(t, filepath.Join(dir, "d/1.conf"), tt.dropIn+"\n")
+		putFile(t, filepath.Join(dir, "etc/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d\n")
 		s, err := Node{Root: dir}.NewReader().Setup(t.Context())
 		if want := (HealthEndpoint{tt.url, tt.from}); err != nil || s.Health != want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, s.Health, err, want)

@@ -144,8 +144,8 @@ func rancherKindSpec(kind Kind, program string, processes ...string) kindSpec {
 	return k
 }
 
-// spec returns the table row of a kind, with default values for program and processes.
-func (kind Kind) spec() kindSpec {
+// kindSpec returns the table row of a kind, with default values for program and processes.
+func (kind Kind) kindSpec() kindSpec {
 	for _, k := range kindTable() {
 		if k.kind == kind {
 			if k.program == "" {
@@ -161,11 +161,11 @@ func (kind Kind) spec() kindSpec {
 }
 
 // isRancher reports whether k3s or rke2 runs the kubelet.
-func (kind Kind) isRancher() bool { return kind.spec().registries != "" }
+func (kind Kind) isRancher() bool { return kind.kindSpec().registries != "" }
 
 // MustBeEnabled reports whether the kubelet's unit must be enabled so that the kubelet starts
 // at boot. On nodes of other kinds, something else starts the unit.
-func (kind Kind) MustBeEnabled() bool { return kind.spec().mustBeEnabled }
+func (kind Kind) MustBeEnabled() bool { return kind.kindSpec().mustBeEnabled }
 
 // RuntimeConfig holds the configuration paths of a container runtime that k3s or rke2 includes.
 type RuntimeConfig struct {

@@ -38,9 +38,9 @@ func (k *kubelet) String() string {
 	return fmt.Sprintf("kubelet process %d", k.pid)
 }
 
-// path returns the path in a flag, or "" if the flag is not set. It resolves relative paths
+// flagPath returns the path in a flag, or "" if the flag is not set. It resolves relative paths
 // against the kubelet's working directory.
-func (k *kubelet) path(flag string) string {
+func (k *kubelet) flagPath(flag string) string {
 	p := k.flags[flag]
 	switch {
 	case p == "":
@@ -101,7 +101,7 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 	if err := errors.Join(p.checkRoot(), p.checkOwner(euid)); err != nil {
 		return nil, err
 	}
-	for _, path := range []string{k.dir, k.path(configFlag), k.path(binDirFlag)} {
+	for _, path := range []string{k.dir, k.flagPath(configFlag), k.flagPath(binDirFlag)} {
 		if err := p.checkPath(path); err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 		return nil, none
 	}
 	// The default PATH is documented in systemd.exec(5).
-	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: rd.absolute("."), environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: rd.absolutePath("."), environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	if len(rd.unreadablePaths) > 0 {
 		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unreadablePaths, ", "), s.name), "run it as root (sudo)")
 	}
@@ -162,8 +162,8 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 // kubelet. If no process has a known name, it looks for the main process of the service's unit,
 // because the executable may have any name.
 func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
-	names := s.kind.spec().processes
-	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
+	names := s.kind.kindSpec().processes
+	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.commandName()) })
 	if found == nil && s.unit != nil {
 		found = r.findRunning(func(p *process) bool { return p.isMainOf(s.unit.name) })
 	}
@@ -195,7 +195,7 @@ func (r *fileReader) describeProcess(p *process) *RunningProcess {
 	}
 	found := &RunningProcess{PID: p.pid, Start: start}
 	// A script that starts the kubelet has its own arguments.
-	if flags := effectiveFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
+	if flags := effectiveFlags(args); p.commandName() == "kubelet" || len(flags) > 0 {
 		found.Flags = &RunningFlags{flags[configFlag], flags[binDirFlag]}
 	}
 	return found
@@ -208,7 +208,7 @@ func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	var contained []int
 	err = n.findProcess(func(p *process) bool {
 		switch {
-		case p.comm() != "kubelet" || p.checkOwner(os.Geteuid()) != nil:
+		case p.commandName() != "kubelet" || p.checkOwner(os.Geteuid()) != nil:
 		case p.checkRoot() == nil:
 			pids = append(pids, p.pid)
 		default:

@@ -103,8 +103,8 @@ func applyMergePatch(value, by any) any {
 	return fields
 }
 
-// decode returns the fields of the configuration that this package uses.
-func (c *kubeletConfig) decode() (known kubeletFields, err error) {
+// decodeFields returns the fields of the configuration that this package uses.
+func (c *kubeletConfig) decodeFields() (known kubeletFields, err error) {
 	data, err := json.Marshal(c.fields)
 	if err == nil {
 		err = json.Unmarshal(data, &known)
@@ -127,13 +127,13 @@ func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 func (r *fileReader) configFiles(args []string, dirs ...string) (files []configFile) {
 	flags := effectiveFlags(args, "config", "config-dir")
 	if file := flags["config"]; file != "" {
-		files = append(files, configFile{path: r.absolute(file)})
+		files = append(files, configFile{path: r.absolutePath(file)})
 	}
 	if dir := flags["config-dir"]; dir != "" {
 		dirs = []string{dir}
 	}
 	for _, dir := range dirs {
-		name := r.absolute(dir)
+		name := r.absolutePath(dir)
 		if real, err := r.fs().EvalSymlinks(name); err == nil && strings.HasSuffix(dir, "/") {
 			name = real
 		}
@@ -164,7 +164,7 @@ func (r *fileReader) dropInFiles(name string) (files []configFile) {
 func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 	const portFlag, bindFlag = "healthz-port", "healthz-bind-address"
 	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
-	if cfg, err := read.decode(); err == nil { // if this fails, the kubelet does not start
+	if cfg, err := read.decodeFields(); err == nil { // if this fails, the kubelet does not start
 		if cfg.HealthzPort != nil {
 			port, from = *cfg.HealthzPort, cmp.Or(read.from["healthzPort"], from)
 		}
@@ -192,7 +192,7 @@ func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 // override the configuration. kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func featureGates(args []string, read kubeletConfig) map[string]bool {
 	gates := map[string]bool{}
-	if cfg, err := read.decode(); err == nil { // if this fails, the kubelet does not start
+	if cfg, err := read.decodeFields(); err == nil { // if this fails, the kubelet does not start
 		maps.Copy(gates, cfg.FeatureGates)
 	}
 	for _, f := range parseFlags(args, featureGatesFlag) {

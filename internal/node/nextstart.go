@@ -80,7 +80,7 @@ func (r *fileReader) loadProviders(n *NextStart, target config.Target) (failure 
 	for i, p := range cfg.Providers {
 		at := cfg.Position(i, "")
 		next := NextProvider{Provider: p, File: at.File, Line: at.Line}
-		if next.Executable, err = r.executable(path.Join(n.BinDir.Path, p.Name)); err != nil {
+		if next.Executable, err = r.resolveExecutable(path.Join(n.BinDir.Path, p.Name)); err != nil {
 			return fmt.Sprintf("%s:%d: provider %q: %v", at.File, at.Line, p.Name, err)
 		}
 		n.Providers = append(n.Providers, next)
@@ -125,9 +125,9 @@ func (r *fileReader) loadConfig(name string) (*config.Config, error) {
 	return config.ParseDir(r.HostPath(name), files)
 }
 
-// executable returns the real path of an executable. The kubelet only checks that a file
+// resolveExecutable returns the real path of an executable. The kubelet only checks that a file
 // exists and has an executable bit (os/exec.LookPath).
-func (r *fileReader) executable(name string) (string, error) {
+func (r *fileReader) resolveExecutable(name string) (string, error) {
 	info, err := r.fs().Stat(name)
 	switch {
 	case err != nil:

@@ -34,7 +34,7 @@ func (r *Reader) describeNoProviders(ctx context.Context) (*NoProviders, error) 
 	k, err := r.findKubelet("auto")
 	pid := 0
 	if err == nil {
-		if config := k.path(configFlag); config != "" {
+		if config := k.flagPath(configFlag); config != "" {
 			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, textfmt.QuoteShellWord(config)),
 				"use the running kubelet's configuration with --as-kubelet")
 		}

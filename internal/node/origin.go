@@ -127,7 +127,7 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 	if err != nil {
 		return nil, nil, err
 	}
-	o.KubeletPID, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.path(KubeconfigFlag)
+	o.KubeletPID, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.flagPath(KubeconfigFlag)
 	o.SourceFiles = k.files
 	return o, k, nil
 }
@@ -135,8 +135,8 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 // applyKubeletFlags sets the paths in o from a kubelet's flags. The user's settings override
 // these flags, so that a new configuration can be tested in the kubelet's environment.
 func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
-	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
-	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
+	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.flagPath("root-dir"))
+	if orNone && o.Config+o.BinDir+k.flagPath(configFlag)+k.flagPath(binDirFlag) == "" {
 		o.NoProviders = r.newNoProviders(ctx, k.pid)
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, o
 			continue
 		}
 		o.Discovered = true
-		if *v.ours = k.path(v.flag); *v.ours == "" {
+		if *v.ours = k.flagPath(v.flag); *v.ours == "" {
 			return withHint(fmt.Errorf("%s runs without --%s, so it has no credential providers", k, v.flag),
 				"give a path with --"+v.flag+" to see what the kubelet would do with it")
 		}

@@ -111,7 +111,7 @@ func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 // symlinks. The value in parts is true for a directory that does not contain the next part of
 // the path, because other users must not be able to create that part.
 func (n Node) collectPathParts(path string, parts map[string]bool) error {
-	at, rest := n.splitTrustedPrefix(path)
+	at, rest := n.splitAtTrustedDir(path)
 	for links := 0; ; {
 		addPathPart(parts, at)
 		if len(rest) == 0 {
@@ -157,9 +157,9 @@ func addPathPart(parts map[string]bool, path string) {
 	}
 }
 
-// splitTrustedPrefix splits a path into a trusted directory and the parts below it that must be
+// splitAtTrustedDir splits a path into a trusted directory and the parts below it that must be
 // checked. A root directory other than "/" is trusted, because the user has set it.
-func (n Node) splitTrustedPrefix(path string) (at string, rest []string) {
+func (n Node) splitAtTrustedDir(path string) (at string, rest []string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
 	if rel, err := filepath.Rel(n.HostPath("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {
 		at, path = n.HostPath("/"), rel

@@ -18,7 +18,7 @@ func (r *fileReader) describePath(p string) PathStatus {
 	if p == "" {
 		return PathStatus{}
 	}
-	p = r.absolute(p)
+	p = r.absolutePath(p)
 	return PathStatus{Path: p, Type: r.fileType(p), Fixed: r.notWritableReason(r.existingPrefix(p))}
 }
 
@@ -57,8 +57,8 @@ func (r *fileReader) notWritableReason(existing string) string {
 	return fmt.Sprintf("%s: %s", existing, regularfile.BareError(err))
 }
 
-// absolute returns a path in a kubelet flag, resolved against the service's working directory.
-func (r *fileReader) absolute(p string) string {
+// absolutePath returns a path in a kubelet flag, resolved against the service's working directory.
+func (r *fileReader) absolutePath(p string) string {
 	switch {
 	case path.IsAbs(p):
 		return path.Clean(p)

@@ -104,8 +104,8 @@ func procError(pid int, err error, euid int) error {
 	return cause
 }
 
-// read reads a file of the process.
-func (p *process) read(name string) (string, error) {
+// readProcFile reads a file of the process.
+func (p *process) readProcFile(name string) (string, error) {
 	data, err := readFile(p.procPath(name))
 	if err != nil {
 		return "", p.fileError(name, err)
@@ -115,7 +115,7 @@ func (p *process) read(name string) (string, error) {
 
 // readStrings reads a file of NUL-terminated strings, such as cmdline and environ.
 func (p *process) readStrings(name string) ([]string, error) {
-	text, err := p.read(name)
+	text, err := p.readProcFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -130,16 +130,16 @@ func splitNUL(s string) []string {
 	return strings.Split(s, "\x00")
 }
 
-// comm returns the process's name, which the kernel truncates to 15 bytes.
-func (p *process) comm() string {
-	text, _ := p.read("comm")
+// commandName returns the process's name, which the kernel truncates to 15 bytes.
+func (p *process) commandName() string {
+	text, _ := p.readProcFile("comm")
 	return strings.TrimSpace(text)
 }
 
 // isMainOf reports whether the process is the main process of a unit: systemd is its parent,
 // and its control group belongs to the unit.
 func (p *process) isMainOf(unit string) bool {
-	groups, _ := p.read("cgroup")
+	groups, _ := p.readProcFile("cgroup")
 	parent, err := p.statField(1)
 	return err == nil && parent == 1 && strings.Contains(groups+"\n", "/"+unit+"\n")
 }
@@ -147,7 +147,7 @@ func (p *process) isMainOf(unit string) bool {
 // statField returns a number from /proc/PID/stat. Index 0 is field 3 of proc(5). Fields 1 and 2
 // are skipped, because field 2 can contain spaces.
 func (p *process) statField(field int) (uint64, error) {
-	stat, err := p.read("stat")
+	stat, err := p.readProcFile("stat")
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func (p *process) statField(field int) (uint64, error) {
 // named kubelet and choose its flags and environment, and root would then run the user's
 // plugins.
 func (p *process) checkOwner(euid int) error {
-	status, err := p.read("status")
+	status, err := p.readProcFile("status")
 	if err != nil {
 		return err
 	}

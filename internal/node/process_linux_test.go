@@ -121,8 +121,8 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// nodeWith creates a node whose /proc contains only the given processes.
-func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
+// newNodeWithProcesses creates a node whose /proc contains only the given processes.
+func newNodeWithProcesses(t *testing.T, list ...*exec.Cmd) Node {
 	t.Helper()
 	root := sharedDir(t)
 	must.Do(t, os.Mkdir(filepath.Join(root, "proc"), 0o755))
@@ -178,7 +178,7 @@ func TestAsKubelet(t *testing.T) {
 			self := must.Get(os.Executable())(t)
 			must.Do(t, errors.Join(copyFile(self, program), os.Chmod(program, tt.mode)))
 			cmd := startProgram(t, program, tt.what, tt.attr, "--"+configFlag+"="+config, "--"+binDirFlag, bin)
-			n := nodeWith(t, cmd)
+			n := newNodeWithProcesses(t, cmd)
 			for which, hidden := range map[string]bool{strconv.Itoa(cmd.Process.Pid): false, "auto": tt.hidden} {
 				o, err := n.NewReader().Find(t.Context(), FindOptions{AsKubelet: which, NeedBinDir: true})
 				says := tt.says
@@ -211,13 +211,13 @@ func TestAsKubeletIgnoresContainers(t *testing.T) {
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
 	ours := startKubelet(t, "", nil)
-	if o, err := nodeWith(t, kind, ours, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.KubeletPID != ours.Process.Pid {
+	if o, err := newNodeWithProcesses(t, kind, ours, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.KubeletPID != ours.Process.Pid {
 		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
 	}
-	if _, err := nodeWith(t, kind).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
+	if _, err := newNodeWithProcesses(t, kind).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
 		t.Errorf("got %v, want that it has a different root directory", err)
 	}
-	if _, err := nodeWith(t, kind, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
+	if _, err := newNodeWithProcesses(t, kind, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "2 kubelets are running") {
 		t.Errorf("got %v, want that there are two", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestAsKubeletIgnoresContainers(t *testing.T) {
 // process.
 func TestAsKubeletUnprivileged(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
-	k, err := nodeWith(t, cmd).readKubelet(cmd.Process.Pid)
+	k, err := newNodeWithProcesses(t, cmd).readKubelet(cmd.Process.Pid)
 	if err != nil || k.dir != "/" {
 		t.Errorf("got %+v, %v", k, err)
 	}
@@ -255,7 +255,7 @@ func TestProcessEnds(t *testing.T) {
 // environment of the program that replaces it in the same process.
 func TestExecWhileReading(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
-	n := nodeWith(t, cmd)
+	n := newNodeWithProcesses(t, cmd)
 	read, became := 0, 0
 	for end := time.Now().Add(30 * time.Second); (read == 0 || became == 0) && time.Now().Before(end); {
 		k, err := n.readKubelet(cmd.Process.Pid)

@@ -68,7 +68,7 @@ func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 			break
 		}
 	}
-	if r.exists(file) {
+	if r.fileExists(file) {
 		files = append(files, file)
 	}
 	for _, e := range r.readDirNames(file + ".d") {

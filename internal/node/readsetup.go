@@ -50,9 +50,9 @@ func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 		s.Program = programPath(next.kubeletService.args, next.program)
 		s.Running = rd.findKubeletProcess(next.kubeletService)
 	} else {
-		s.Running = rd.findRunning(func(p *process) bool { return p.comm() == "kubelet" })
+		s.Running = rd.findRunning(func(p *process) bool { return p.commandName() == "kubelet" })
 	}
-	s.Nodeadm = rd.describeNodeadm(next.kind.spec().nodeConfigDir)
+	s.Nodeadm = rd.describeNodeadm(next.kind.kindSpec().nodeConfigDir)
 	s.Way = configMethod(s)
 	s.Refusal = newRefusal(s)
 	s.Unread = rd.unreadablePaths

@@ -19,7 +19,7 @@ import (
 // KubeletLog returns the path of the kubelet's log file. It returns "" if the kubelet logs to
 // the service manager.
 func (s *Setup) KubeletLog() string {
-	log := s.Kind.spec().log
+	log := s.Kind.kindSpec().log
 	if log == "" || s.Rancher == nil {
 		return ""
 	}
@@ -28,7 +28,7 @@ func (s *Setup) KubeletLog() string {
 
 // newRefusal returns why regcred does not change a node, or nil if it can.
 func newRefusal(s *Setup) *ChangeRefusal {
-	k := s.Kind.spec()
+	k := s.Kind.kindSpec()
 	switch {
 	case k.refusalReason != "":
 		return &ChangeRefusal{Why: k.refusalReason, Reapplied: k.reapplied}
@@ -101,7 +101,7 @@ func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 			names = append(names, p.Name)
 		}
 	}
-	kind := s.Kind.spec()
+	kind := s.Kind.kindSpec()
 	var b strings.Builder
 	err = t.ExecuteTemplate(&b, cmp.Or(kind.manualTemplate, "flags")+".tmpl", struct {
 		DesiredConfig

@@ -42,7 +42,7 @@ func (r *Reader) Runtime(ctx context.Context, pid int) *Runtime {
 		var environ []string
 		var err error
 		running := rd.findRunning(func(p *process) bool {
-			if p.comm() != want.comm || pid != 0 && p.pid != pid {
+			if p.commandName() != want.comm || pid != 0 && p.pid != pid {
 				return false
 			}
 			environ, err = p.readStrings("environ")
@@ -187,5 +187,5 @@ func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, e
 			return cfg, fmt.Errorf("%s: %w", file.path, err)
 		}
 	}
-	return c.decode()
+	return c.decodeFields()
 }

@@ -16,9 +16,9 @@ import (
 // TestSecrets verifies which values SecretValues returns, based on the names of settings.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "lib/systemd/system/k3s.service"), "[Service]\nEnvironmentFile=/etc/k3s.env\nExecStart=/usr/local/bin/k3s server --token "+canary.TokenSecret+" --token-file=/t --config-secret=true --node-name x\n")
-	put(t, filepath.Join(dir, "etc/k3s.env"), "K3S_TOKEN="+canary.EnvSecret+"\nPATH=/bin\nK3S_TOKEN_FILE=relative\n")
-	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "agent-token: "+canary.PasswordSecret+"\nnode-name: y\nkubelet-arg: [\"secret-x="+canary.ArgSecret+"\", \"v=2\"]\n")
+	putFile(t, filepath.Join(dir, "lib/systemd/system/k3s.service"), "[Service]\nEnvironmentFile=/etc/k3s.env\nExecStart=/usr/local/bin/k3s server --token "+canary.TokenSecret+" --token-file=/t --config-secret=true --node-name x\n")
+	putFile(t, filepath.Join(dir, "etc/k3s.env"), "K3S_TOKEN="+canary.EnvSecret+"\nPATH=/bin\nK3S_TOKEN_FILE=relative\n")
+	putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "agent-token: "+canary.PasswordSecret+"\nnode-name: y\nkubelet-arg: [\"secret-x="+canary.ArgSecret+"\", \"v=2\"]\n")
 	got := Node{Root: dir}.NewReader().SecretValues(t.Context())
 	slices.Sort(got)
 	if want := []string{canary.ArgSecret, canary.EnvSecret, canary.PasswordSecret, canary.TokenSecret}; !slices.Equal(got, want) {

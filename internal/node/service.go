@@ -34,12 +34,12 @@ func (r *fileReader) findKubeletService() kubeletService {
 				return s
 			}
 		}
-		if k0s := r.matchingUnits(K0s.spec().unit); len(k0s) > 0 {
+		if k0s := r.matchingUnits(K0s.kindSpec().unit); len(k0s) > 0 {
 			s := r.unitService(k0s[0])
 			return r.completeService(s, K0s)
 		}
 	}
-	s := r.unitService(cmp.Or(kind.spec().unit, "kubelet.service"))
+	s := r.unitService(cmp.Or(kind.kindSpec().unit, "kubelet.service"))
 	switch {
 	case kind == "" && s.unit.fragment == "":
 		return r.openRCService()
@@ -52,7 +52,7 @@ func (r *fileReader) findKubeletService() kubeletService {
 // completeService sets the fields of s that depend on the kind.
 func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
-	s.embedded = r.embeddedArgs(kind.spec(), s.args)
+	s.embedded = r.embeddedArgs(kind.kindSpec(), s.args)
 	if s.unit.fragment == "" {
 		s.unit, s.init, s.name = nil, InitUnknown, ""
 	}
@@ -64,7 +64,7 @@ func (r *fileReader) detectKind() (kind Kind) {
 	signs := r.fileCache.newReader(r.ctx) // separate reader, because the kubelet's flags do not depend on these files
 	applies := func(s kindMarker) bool {
 		if s.pattern == "" {
-			return signs.exists(s.file)
+			return signs.fileExists(s.file)
 		}
 		return regexp.MustCompile("(?m)" + s.pattern).MatchString(strings.ReplaceAll(signs.readFile(s.file), `"`, ""))
 	}
@@ -177,17 +177,17 @@ func (r *fileReader) unitsEnabledFirst(prefix string) []string {
 func (r *fileReader) openRCService() kubeletService {
 	for _, name := range []string{"k3s", "k3s-agent", "kubelet"} {
 		script := path.Join("/etc/init.d", name)
-		if !r.exists(script) {
+		if !r.fileExists(script) {
 			continue
 		}
 		kind := cmp.Or(map[string]Kind{"k3s": K3sServer, "k3s-agent": K3sAgent}[name], OtherOpenRC)
-		s := kubeletService{init: InitOpenRC, name: name, kind: kind, program: kind.spec().program}
+		s := kubeletService{init: InitOpenRC, name: name, kind: kind, program: kind.kindSpec().program}
 		s.vars = r.shellVariables(path.Join("/etc/conf.d", name), "/var/lib/kubelet/kubeadm-flags.env", "/etc/rancher/k3s/"+name+".env", script)
 		s.args = s.openRCArgs()
 		return s
 	}
 	init := InitUnknown
-	if r.exists("/run/systemd/system") || r.exists("/usr/lib/systemd/systemd") || r.exists("/lib/systemd/systemd") {
+	if r.fileExists("/run/systemd/system") || r.fileExists("/usr/lib/systemd/systemd") || r.fileExists("/lib/systemd/systemd") {
 		init = InitSystemd
 	}
 	return kubeletService{kind: NoKubelet, init: init}

@@ -60,7 +60,7 @@ func TestInstructions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := must.Get(s.ManualInstructions(twoProviders()))(t)
 			got := s.Refusal.Why + "\n---\n" + text
-			parses(t, s.Kind, text)
+			checkInstructionsSyntax(t, s.Kind, text)
 			golden := filepath.Join("testdata/manual", name+".txt")
 			if *update {
 				must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
@@ -78,8 +78,8 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// parses fails the test if the instructions for a kind of node have invalid syntax.
-func parses(t *testing.T, kind Kind, text string) {
+// checkInstructionsSyntax fails the test if the instructions for a kind of node have invalid syntax.
+func checkInstructionsSyntax(t *testing.T, kind Kind, text string) {
 	t.Helper()
 	switch kind {
 	case GKE, AKS, KOps, OpenShift, Talos:
@@ -232,29 +232,29 @@ func TestReadOnlyMounts(t *testing.T) {
 	}
 	root := createNode(t, txtar.Parse([]byte("-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/ro/c.yaml --image-credential-provider-bin-dir=/noexec/new/bin\n-- /ro/x --\n-- /noexec/x --\n")))
 	must.Do(t, syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
-	mount(t, filepath.Join(root, "ro"), syscall.MS_RDONLY)
-	mount(t, filepath.Join(root, "noexec"), syscall.MS_NOEXEC)
-	got := fixedOf(t, root)
+	mountTmpfs(t, filepath.Join(root, "ro"), syscall.MS_RDONLY)
+	mountTmpfs(t, filepath.Join(root, "noexec"), syscall.MS_NOEXEC)
+	got := fixedReasons(t, root)
 	if diff := cmp.Diff([]string{"/ro: read-only file system", "/noexec is mounted noexec", "drop-in", ""}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	must.Do(t, os.MkdirAll(filepath.Join(root, "/etc/systemd/system/kubelet.service.d"), 0o755))
-	mount(t, filepath.Join(root, "etc/systemd/system/kubelet.service.d"), syscall.MS_RDONLY)
-	got = fixedOf(t, root)
+	mountTmpfs(t, filepath.Join(root, "etc/systemd/system/kubelet.service.d"), syscall.MS_RDONLY)
+	got = fixedReasons(t, root)
 	if diff := cmp.Diff([]string{"by hand", "/etc/systemd/system/kubelet.service.d: read-only file system"}, got[2:]); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
-func mount(t *testing.T, dir string, flags uintptr) {
+func mountTmpfs(t *testing.T, dir string, flags uintptr) {
 	t.Helper()
 	must.Do(t, syscall.Mount("x", dir, "tmpfs", flags, ""))
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 }
 
-// fixedOf returns why the configuration and the plugin directory cannot be changed, the
+// fixedReasons returns why the configuration and the plugin directory cannot be changed, the
 // resulting ConfigMethod, and why a drop-in cannot be used.
-func fixedOf(t *testing.T, root string) []string {
+func fixedReasons(t *testing.T, root string) []string {
 	t.Helper()
 	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 	return []string{s.Config.Fixed, s.BinDir.Fixed, string(s.Way), s.Unit.Problem}

@@ -33,7 +33,7 @@ type parsedUnit struct {
 // TestSystemdAgrees verifies that regcred and systemd read the same files, command words and
 // variables from each unit in testdata.
 func TestSystemdAgrees(t *testing.T) {
-	program := systemd(t)
+	program := systemdPath(t)
 	count := 0
 	for file, archive := range loadNodeTrees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
@@ -65,7 +65,7 @@ func TestSystemdReadsQuotedWords(t *testing.T) {
 	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	text := "[Service]\nExecStart=\nExecStart=" + s.Unit.Exec.With(args...) + "\n"
 	must.Do(t, createFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)))
-	got := parseWithSystemd(t, systemd(t), root, s.Unit.Name).Command
+	got := parseWithSystemd(t, systemdPath(t), root, s.Unit.Name).Command
 	if len(got) < len(args) {
 		t.Fatalf("got %q", got)
 	}
@@ -76,9 +76,9 @@ func TestSystemdReadsQuotedWords(t *testing.T) {
 	}
 }
 
-// systemd returns the path of systemd's executable. It skips the test if systemd is not
+// systemdPath returns the path of systemd's executable. It skips the test if systemd is not
 // installed.
-func systemd(t *testing.T) string {
+func systemdPath(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
 		if _, err := os.Stat(p); err == nil {
@@ -123,7 +123,7 @@ func parseWithSystemd(t *testing.T, program, root, unit string) parsedUnit {
 	var dirs []string
 	for _, dir := range unitDirs() {
 		dirs = append(dirs, filepath.Join(root, dir))
-		retarget(t, root, filepath.Join(root, dir))
+		rebaseSymlinks(t, root, filepath.Join(root, dir))
 	}
 	basics := filepath.Join(root, "basics") // directory for units on which every unit depends
 	dirs = append(dirs, basics)
@@ -151,9 +151,9 @@ func parseWithSystemd(t *testing.T, program, root, unit string) parsedUnit {
 	return parseSystemdOutput(string(text))
 }
 
-// retarget rewrites the absolute symlinks in a directory, so that they point below the root
+// rebaseSymlinks rewrites the absolute symlinks in a directory, so that they point below the root
 // directory. It keeps symlinks to /dev/null, which mask units.
-func retarget(t *testing.T, root, dir string) {
+func rebaseSymlinks(t *testing.T, root, dir string) {
 	t.Helper()
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
 
-// golden is the name of the archive's file with the expected Setup in JSON.
-const golden = "setup.json"
+// goldenDir is the name of the archive's file with the expected Setup in JSON.
+const goldenDir = "setup.json"
 
 // createNode creates a node's root directory from an archive. A file's name in the archive is
 // its path on the node. A file type may precede the path: "link" (the content is the target),
@@ -38,7 +38,7 @@ func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 		if name = "/" + name; !ok {
 			kind, name = "file", f.Name
 		}
-		if name == golden {
+		if name == goldenDir {
 			continue
 		}
 		must.Do(t, createFile(filepath.Join(root, name), kind, f.Data))
@@ -99,7 +99,7 @@ func TestNodeTrees(t *testing.T) {
 				return
 			}
 			for _, f := range archive.Files {
-				if f.Name == golden {
+				if f.Name == goldenDir {
 					if diff := cmp.Diff(string(f.Data), got); diff != "" {
 						t.Errorf("-want +got\n%s", diff)
 					}
@@ -126,10 +126,10 @@ func writeGolden(t *testing.T, file string, archive *txtar.Archive, got string) 
 	t.Helper()
 	out := &txtar.Archive{Comment: archive.Comment}
 	for _, f := range archive.Files {
-		if f.Name != golden {
+		if f.Name != goldenDir {
 			out.Files = append(out.Files, f)
 		}
 	}
-	out.Files = append(out.Files, txtar.File{Name: golden, Data: []byte(got)})
+	out.Files = append(out.Files, txtar.File{Name: goldenDir, Data: []byte(got)})
 	must.Do(t, os.WriteFile(file, txtar.Format(out), 0o644))
 }

@@ -53,7 +53,7 @@ func (r *fileReader) readUnit(name, except string) *systemdUnit {
 	s := &systemdUnit{name: name}
 	for _, dir := range unitDirs() {
 		file := path.Join(dir, name)
-		if masked := r.isMask(file); masked || r.exists(file) {
+		if masked := r.isMask(file); masked || r.fileExists(file) {
 			s.fragment, s.masked = file, masked
 			s.addFile(r, file)
 			break
@@ -188,7 +188,7 @@ func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable,
 	}
 	for _, e := range s.envFiles {
 		name, optional := strings.CutPrefix(e.value, "-")
-		for _, file := range r.glob(expandSpecifiers(name, s.name)) {
+		for _, file := range r.globPaths(expandSpecifiers(name, s.name)) {
 			text := r.readFile(file)
 			if r.loadContent(file).err != nil && !optional {
 				missing = append(missing, file)

@@ -38,7 +38,7 @@ func TestCheckUnits(t *testing.T) {
 		`1A=b`:                                                    `Environment="NAME=VALUE"`,
 	} {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, "lib/systemd/system/containerd.service"), "[Service]\n\nEnvironment="+value+"\n")
+		putFile(t, filepath.Join(dir, "lib/systemd/system/containerd.service"), "[Service]\n\nEnvironment="+value+"\n")
 		var got []string
 		for _, f := range (Node{Root: dir}).NewReader().CheckUnits(t.Context()) {
 			got = append(got, fmt.Sprintf("%s:%d: %s; %s", strings.TrimPrefix(f.File, dir), f.Line, f.Message, f.Fix))
@@ -63,7 +63,7 @@ func TestCheckUnitsTrees(t *testing.T) {
 	}
 }
 
-func put(t *testing.T, file, text string) {
+func putFile(t *testing.T, file, text string) {
 	t.Helper()
 	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
@@ -72,8 +72,8 @@ func put(t *testing.T, file, text string) {
 // typographic dash.
 func TestCheckUnitsWord(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
-	put(t, filepath.Join(dir, "etc/default/kubelet"), "# ours\nARGS=--v=2 \u2013\u2013node-ip=1\n")
+	putFile(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
+	putFile(t, filepath.Join(dir, "etc/default/kubelet"), "# ours\nARGS=--v=2 \u2013\u2013node-ip=1\n")
 	got := Node{Root: dir}.NewReader().CheckUnits(t.Context())
 	if len(got) != 1 || got[0].File != filepath.Join(dir, "etc/default/kubelet") || got[0].Line != 2 {
 		t.Errorf("got %+v", got)
@@ -84,9 +84,9 @@ func TestCheckUnitsWord(t *testing.T) {
 // settings of other gates.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
-	put(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
-	put(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
+	putFile(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
+	putFile(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
+	putFile(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
 	var got []string
 	for _, g := range (Node{Root: dir}).NewReader().FeatureGateOccurrences(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
@@ -100,11 +100,11 @@ func TestGateSet(t *testing.T) {
 // kubelet-arg in a later file replaces earlier values.
 func TestRancherFeatureGates(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
-	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "kubelet-arg: feature-gates=Gone=true\n")
-	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), "kubelet-arg:\n- feature-gates=Gate=true\n")
-	put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/2.yaml"), "kubelet-arg+:\n- v=2\n")
-	put(t, filepath.Join(dir, "var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf"), "featureGates: {Gate: false, Other: true}\n")
+	putFile(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+	putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), "kubelet-arg: feature-gates=Gone=true\n")
+	putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), "kubelet-arg:\n- feature-gates=Gate=true\n")
+	putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/2.yaml"), "kubelet-arg+:\n- v=2\n")
+	putFile(t, filepath.Join(dir, "var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf"), "featureGates: {Gate: false, Other: true}\n")
 	n := Node{Root: dir}.NewReader()
 	s, err := n.Setup(t.Context())
 	if want := map[string]bool{"Gate": true, "Other": true}; err != nil || !maps.Equal(s.Gates, want) {
@@ -138,9 +138,9 @@ func TestRancherArgs(t *testing.T) {
 		"no data dir":     {first: "data-dir:", gates: map[string]bool{}},
 	} {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
-		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), tt.first+"\n")
-		put(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), tt.second+"\n")
+		putFile(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+		putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml"), tt.first+"\n")
+		putFile(t, filepath.Join(dir, "etc/rancher/k3s/config.yaml.d/1.yaml"), tt.second+"\n")
 		s := must.Get(Node{Root: dir}.NewReader().Setup(t.Context()))(t)
 		want := cmp.Or(tt.config, rancherConfig)
 		if !maps.Equal(s.Gates, tt.gates) || cmp.Or(s.Config.Path, "none") != want || s.Rancher.DataDir != "/var/lib/rancher/k3s" {
@@ -153,9 +153,9 @@ func TestRancherArgs(t *testing.T) {
 // server and agent.
 func TestBothRoles(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
-	put(t, filepath.Join(dir, "etc/systemd/system/k3s-agent.service"), "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
-	put(t, filepath.Join(dir, "etc/systemd/system/multi-user.target.wants/k3s.service"), "")
+	putFile(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
+	putFile(t, filepath.Join(dir, "etc/systemd/system/k3s-agent.service"), "[Service]\nExecStart=/usr/local/bin/k3s agent\n")
+	putFile(t, filepath.Join(dir, "etc/systemd/system/multi-user.target.wants/k3s.service"), "")
 	if s, err := (Node{Root: dir}).NewReader().Setup(t.Context()); err != nil || s.Kind != K3sServer {
 		t.Errorf("got %+v, %v", s, err)
 	}

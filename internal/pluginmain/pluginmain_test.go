@@ -137,7 +137,7 @@ func TestLogger(t *testing.T) {
 		"step in a group":  {2, func(l *slog.Logger) { l.WithGroup("g").Info("step", "n", 2) }, "msg=step g.n=2\n"},
 		"detail at 2":      {2, func(l *slog.Logger) { l.Debug("detail") }, ""},
 		"detail at 4":      {4, func(l *slog.Logger) { l.Debug("detail") }, "level=DEBUG msg=detail\n"},
-		"secret of a type": {0, func(l *slog.Logger) { l.Warn("no", "v", masked{}) }, "plug: no: v=\"masked\"\n"},
+		"secret of a type": {0, func(l *slog.Logger) { l.Warn("no", "v", maskedFlag{}) }, "plug: no: v=\"masked\"\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -149,7 +149,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// masked is a log value that is printed as "masked".
-type masked struct{}
+// maskedFlag is a log value that is printed as "masked".
+type maskedFlag struct{}
 
-func (masked) LogValue() slog.Value { return slog.StringValue("masked") }
+func (maskedFlag) LogValue() slog.Value { return slog.StringValue("masked") }

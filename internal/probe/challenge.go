@@ -39,7 +39,7 @@ func (a *session) requestChallenge(ctx context.Context) bool {
 	case status == http.StatusUnauthorized, status == http.StatusOK && !isWebPage(got):
 		return a.readChallenge(got)
 	}
-	return a.ping(ctx, got)
+	return a.pingRegistry(ctx, got)
 }
 
 // addRequestError reports a request that got no response on an open connection.
@@ -128,9 +128,9 @@ func (a *session) checkBearerRealm(address, service, scope string) bool {
 	return true
 }
 
-// ping requests /v2/ to get the challenge for containers/image, and to distinguish a registry
+// pingRegistry requests /v2/ to get the challenge for containers/image, and to distinguish a registry
 // that denies access to the manifest from a server that is not a registry.
-func (a *session) ping(ctx context.Context, first serverResponse) bool {
+func (a *session) pingRegistry(ctx context.Context, first serverResponse) bool {
 	containersImage := a.registry.Runtime == login.ContainersImage
 	at := a.base
 	at.Path, at.RawPath, at.RawQuery = "/v2/", "", ""

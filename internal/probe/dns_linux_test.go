@@ -76,7 +76,7 @@ func startNameserver(t *testing.T) {
 			if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 || strings.HasPrefix(m.Questions[0].Name.String(), "silent.") {
 				continue
 			}
-			answerName(&m)
+			respondWithName(&m)
 			if out, err := m.Pack(); err == nil {
 				conn.WriteTo(out, from)
 			}
@@ -84,7 +84,7 @@ func startNameserver(t *testing.T) {
 	}()
 }
 
-func answerName(m *dnsmessage.Message) {
+func respondWithName(m *dnsmessage.Message) {
 	q := m.Questions[0]
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	addr, ok := map[string][4]byte{
@@ -108,7 +108,7 @@ func answerName(m *dnsmessage.Message) {
 func TestNoNameserver(t *testing.T) {
 	if inNetworkNamespace(t) {
 		replaceFile(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
-		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
+		checkStep(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"nothing is listening at the nameserver 127.0.0.54 of /etc/resolv.conf")
 	}
 }
@@ -116,7 +116,7 @@ func TestNoNameserver(t *testing.T) {
 func TestNoRouteToNameserver(t *testing.T) {
 	if inNetworkNamespace(t) {
 		replaceFile(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
-		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
+		checkStep(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"there is no route to the nameserver 10.255.255.1", "ip route")
 	}
 }
@@ -150,22 +150,22 @@ func TestDNS(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 	// Go's resolver queries no nameserver for these names.
-	check(t, send("127.1"), probe.StepDNS, "127.1 is neither an IP address nor a DNS name, so no nameserver was queried", "write the address with four numbers")
-	check(t, send("2130706433"), probe.StepDNS, "2130706433 is neither an IP address nor a DNS name, so no nameserver was queried", "")
-	check(t, send("a-.example"), probe.StepDNS, "a-.example is not in /etc/hosts, and no nameserver was queried", "check the spelling")
-	check(t, send("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
-	check(t, send("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
-	check(t, send("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
-	check(t, send("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
-	check(t, send("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
-	check(t, send("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
-	check(t, send("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
+	checkStep(t, send("127.1"), probe.StepDNS, "127.1 is neither an IP address nor a DNS name, so no nameserver was queried", "write the address with four numbers")
+	checkStep(t, send("2130706433"), probe.StepDNS, "2130706433 is neither an IP address nor a DNS name, so no nameserver was queried", "")
+	checkStep(t, send("a-.example"), probe.StepDNS, "a-.example is not in /etc/hosts, and no nameserver was queried", "check the spelling")
+	checkStep(t, send("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
+	checkStep(t, send("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
+	checkStep(t, send("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	checkStep(t, send("refused.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")
+	checkStep(t, send("silent.example"), probe.StepDNS, "silent.example: no response within 500ms from nameserver 127.0.0.53", "UDP and TCP port 53")
+	checkStep(t, send("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
+	checkStep(t, send("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
 	// This address has no route.
-	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
+	checkStep(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
 	// The proxy is set in this process, but not for the runtime.
 	p := newProber("")
 	p.Runtime.CallerEnviron = []string{"HTTP_PROXY=http://127.0.0.1:1"}
-	check(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
+	checkStep(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
 }

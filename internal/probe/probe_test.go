@@ -52,14 +52,14 @@ func newTestCA(t *testing.T, name string, parent *testCA) *testCA {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a := &testCA{}
-	a.cert, a.key = sign(t, template, parent)
+	a.cert, a.key = signCertificate(t, template, parent)
 	if parent != nil {
 		a.by = append([]*x509.Certificate{a.cert}, parent.by...)
 	}
 	return a
 }
 
-func sign(t *testing.T, template *x509.Certificate, by *testCA) (*x509.Certificate, *ecdsa.PrivateKey) {
+func signCertificate(t *testing.T, template *x509.Certificate, by *testCA) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	parent, signer := template, key
@@ -71,8 +71,8 @@ func sign(t *testing.T, template *x509.Certificate, by *testCA) (*x509.Certifica
 	return cert, key
 }
 
-// leaf issues a server certificate for 127.0.0.1. change may modify it.
-func (a *testCA) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
+// issueServerCert issues a server certificate for 127.0.0.1. change may modify it.
+func (a *testCA) issueServerCert(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "registry"},
@@ -82,7 +82,7 @@ func (a *testCA) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certific
 	if change != nil {
 		change(template)
 	}
-	cert, key := sign(t, template, a)
+	cert, key := signCertificate(t, template, a)
 	made := tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 	if a != nil {
 		for _, c := range a.by {
@@ -92,8 +92,8 @@ func (a *testCA) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certific
 	return made
 }
 
-// file writes the CA's certificate to a file, and returns the path.
-func (a *testCA) file(t *testing.T) string {
+// writeCAFile writes the CA's certificate to a file, and returns the path.
+func (a *testCA) writeCAFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")
 	must.Do(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600))
@@ -124,12 +124,12 @@ func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
 	return reg
 }
 
-func credential(user, password string) regcred.Credential {
+func newCredential(user, password string) regcred.Credential {
 	return regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "good"}
 }
 
 func goodCredentials() []regcred.Credential {
-	return []regcred.Credential{credential("ci", canary.PasswordSecret)}
+	return []regcred.Credential{newCredential("ci", canary.PasswordSecret)}
 }
 
 // newHop returns a hop to the image's own registry at addr.
@@ -156,8 +156,8 @@ func formatSteps(r *probe.Result) string {
 	return b.String()
 }
 
-// check checks which step failed, and its message and fix. If step is "", no step may fail.
-func check(t *testing.T, r *probe.Result, step string, says ...string) {
+// checkStep checks which step failed, and its message and fix. If step is "", no step may fail.
+func checkStep(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
 	all := formatSteps(r)
 	t.Log("\n" + all)
@@ -185,12 +185,12 @@ func TestHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ca := newTestCA(t, "Our CA", nil)
 			reg := newRegistry(t, auth)
-			addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+			addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.issueServerCert(t, nil)}})
 			if auth == testregistry.AuthBearer {
 				return // the token server does not use TLS; see TestPlainRealm
 			}
-			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), goodCredentials())
-			check(t, r, "", "v1 exists, sha256:")
+			r := newProber(ca.writeCAFile(t)).Query(t.Context(), newHop("https", addr), goodCredentials())
+			checkStep(t, r, "", "v1 exists, sha256:")
 			if auth == testregistry.AuthBasic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
 			}
@@ -205,7 +205,7 @@ func TestPlain(t *testing.T) {
 	h := newHop("https", reg.Addr())
 	h.TriesHTTPSFirst = true
 	r := newProber("/nonexistent").Query(t.Context(), h, goodCredentials())
-	check(t, r, "", "v1 exists")
+	checkStep(t, r, "", "v1 exists")
 	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
 		t.Errorf("challenge: %+v", r.Challenge)
 	}
@@ -225,38 +225,38 @@ func TestTLS(t *testing.T) {
 		change func(*tls.Config)
 		says   []string
 	}{
-		"expired": {cert: ca.leaf(t, func(c *x509.Certificate) {
+		"expired": {cert: ca.issueServerCert(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-72 * time.Hour)
 			c.NotBefore = time.Now().Add(-96 * time.Hour)
 		}),
 			says: []string{"expired 3 days ago", "this machine's clock shows", `"CN=registry" of "CN=Our CA"`, "renew the registry's certificate", "timedatectl"}},
-		"not yet": {cert: ca.leaf(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
+		"not yet": {cert: ca.issueServerCert(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(2 * time.Hour) }),
 			says: []string{"is not valid until ", "set the clock"}},
-		"wrong name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
+		"wrong name": {cert: ca.issueServerCert(t, func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"other.example"} }),
 			says: []string{"is not valid for 127.0.0.1; names in the certificate: other.example"}},
-		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
+		"common name": {cert: ca.issueServerCert(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
 			says: []string{"(the common name is ignored)", "subjectAltName"}},
-		"unknown": {cert: newTestCA(t, "Their CA", nil).leaf(t, nil),
+		"unknown": {cert: newTestCA(t, "Their CA", nil).issueServerCert(t, nil),
 			says: []string{`the CA "CN=Their CA"`, "(from SSL_CERT_FILE and SSL_CERT_DIR in the environment of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
-		"self-signed": {cert: (*testCA)(nil).leaf(t, nil), says: []string{"is self-signed"}},
+		"self-signed": {cert: (*testCA)(nil).issueServerCert(t, nil), says: []string{"is self-signed"}},
 		"intermediate": {cert: func() tls.Certificate {
-			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
+			c := inter.issueServerCert(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
 			c.Certificate = c.Certificate[:1]
 			return c
 		}(), says: []string{`without the intermediate certificate "CN=Intermediate"`, "configure the registry to send the full chain (the intermediate is at http://ca.example/i.crt"}},
-		"several": {cert: newTestCA(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
+		"several": {cert: newTestCA(t, "Their CA", nil).issueServerCert(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 			c.NotBefore = time.Now().Add(-2 * time.Hour)
 			c.IPAddresses = nil
 		}), says: []string{"expired 1h", "; and its certificate", "is not valid for 127.0.0.1", "; and the CA"}},
-		"old protocol": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10; c.MaxVersion = tls.VersionTLS11 },
+		"old protocol": {cert: ca.issueServerCert(t, nil), change: func(c *tls.Config) { c.MinVersion = tls.VersionTLS10; c.MaxVersion = tls.VersionTLS11 },
 			says: []string{"supports only TLS versions before 1.2", "TLS 1.2"}},
-		"client certificate": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert },
+		"client certificate": {cert: ca.issueServerCert(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert },
 			says: []string{"requires a client certificate"}},
-		"client certificate, TLS 1.2": {cert: ca.leaf(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert; c.MaxVersion = tls.VersionTLS12 },
+		"client certificate, TLS 1.2": {cert: ca.issueServerCert(t, nil), change: func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert; c.MaxVersion = tls.VersionTLS12 },
 			says: []string{"requires a client certificate", "client in /etc/containerd/certs.d/"}},
 	}
-	caFile := ca.file(t)
+	caFile := ca.writeCAFile(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			reg := newRegistry(t, testregistry.AuthBasic)
@@ -265,7 +265,7 @@ func TestTLS(t *testing.T) {
 				tt.change(cfg)
 			}
 			r := newProber(caFile).Query(t.Context(), newHop("https", startServer(t, reg, cfg)), goodCredentials())
-			check(t, r, probe.StepTLS, tt.says...)
+			checkStep(t, r, probe.StepTLS, tt.says...)
 			for _, req := range reg.Requests() {
 				if req.Path != "/v2/team/app/manifests/v1" { // newRegistry pushes the image with PUT
 					continue
@@ -282,17 +282,17 @@ func TestTLS(t *testing.T) {
 // warning.
 func TestConfiguredCA(t *testing.T) {
 	ca := newTestCA(t, "Our CA", nil)
-	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.issueServerCert(t, nil)}})
 	h := newHop("https", addr)
-	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
-	check(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), "", "accepted")
+	h.File, h.CA = "hosts.toml", []string{ca.writeCAFile(t)}
+	checkStep(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), "", "accepted")
 
 	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
-	check(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
+	checkStep(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
 
 	h.CA, h.SkipVerify = nil, true
 	r := newProber("/nonexistent").Query(t.Context(), h, goodCredentials())
-	check(t, r, "", "accepted")
+	checkStep(t, r, "", "accepted")
 	if !strings.Contains(formatSteps(r), "warning tls") || !strings.Contains(formatSteps(r), "certificate verification is turned off in hosts.toml") {
 		t.Error("the missing verification is not reported")
 	}
@@ -301,22 +301,22 @@ func TestConfiguredCA(t *testing.T) {
 // TestConnection verifies the errors of connections, and of servers that do not use TLS.
 func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
-	check(t, newProber("").Query(t.Context(), newHop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
+	checkStep(t, newProber("").Query(t.Context(), newHop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
 
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
-	check(t, newProber("").Query(t.Context(), newHop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
-	check(t, newProber("").Query(t.Context(), newHop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
+	checkStep(t, newProber("").Query(t.Context(), newHop("https", silent.Addr().String()), nil), probe.StepTLS, "does not respond to a TLS handshake: no response within 300ms")
+	checkStep(t, newProber("").Query(t.Context(), newHop("http", silent.Addr().String()), nil), probe.StepChallenge, "no response within 300ms")
 
 	h := newHop("https", newRegistry(t, testregistry.AuthBasic).Addr())
-	check(t, newProber("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
+	checkStep(t, newProber("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
 	ca := newTestCA(t, "Our CA", nil)
-	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, newProber("").Query(t.Context(), newHop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
+	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.issueServerCert(t, nil)}})
+	checkStep(t, newProber("").Query(t.Context(), newHop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
-		check(t, newProber("").Query(t.Context(), newHop("http", host), goodCredentials()), probe.StepDNS, "never contacts")
+		checkStep(t, newProber("").Query(t.Context(), newHop("http", host), goodCredentials()), probe.StepDNS, "never contacts")
 	}
 }
 
@@ -326,27 +326,27 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := newRegistry(t, auth)
 			step := map[testregistry.Auth]string{testregistry.AuthBasic: probe.StepManifest, testregistry.AuthBearer: probe.StepToken}[auth]
-			wrong := credential("ci", "wrong")
-			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong}), step,
+			wrong := newCredential("ci", "wrong")
+			checkStep(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong}), step,
 				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
 
 			r := newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong, goodCredentials()[0], wrong})
-			check(t, r, "", "not tried")
+			checkStep(t, r, "", "not tried")
 			if r.Accepted != 1 {
 				t.Errorf("accepted %d, want 1", r.Accepted)
 			}
 			if got := formatSteps(r); strings.Count(got, "warning "+step) != 1 {
 				t.Error("there is no warning about the rejected first one")
 			}
-			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
+			checkStep(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
 
 			h := newHop("http", reg.Addr())
 			h.Repository = "team/gone"
-			check(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "HTTP 404", "check the name and the tag")
+			checkStep(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
 			h = newHop("http", reg.Addr())
 			h.Credential = route.CredentialNone
-			check(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "anonymous")
+			checkStep(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "anonymous")
 		})
 	}
 }
@@ -425,7 +425,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newProber("").Query(t.Context(), newHop("http", startServer(t, tt.handler, nil)), goodCredentials())
-			check(t, r, tt.step, tt.says...)
+			checkStep(t, r, tt.step, tt.says...)
 			if strings.Contains(formatSteps(r), "\x1b") {
 				t.Error("a control character is not escaped")
 			}
@@ -441,8 +441,8 @@ func TestFaults(t *testing.T) {
 func TestPlainRealm(t *testing.T) {
 	ca := newTestCA(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.AuthBearer)
-	addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), goodCredentials()), probe.StepChallenge, "plain HTTP", "/token")
+	addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.issueServerCert(t, nil)}})
+	checkStep(t, newProber(ca.writeCAFile(t)).Query(t.Context(), newHop("https", addr), goodCredentials()), probe.StepChallenge, "plain HTTP", "/token")
 	for _, req := range reg.Requests() {
 		if req.Path == "/token" && req.User != "" {
 			t.Error("the password went over plain HTTP")
@@ -458,7 +458,7 @@ func TestTokenServer(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	check(t, newProber("").Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
+	checkStep(t, newProber("").Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
 // TestPlatform verifies the error for an index that lacks the node's platform.
@@ -470,9 +470,9 @@ func TestPlatform(t *testing.T) {
 	}), nil)
 	p := newProber("")
 	p.Platform = "linux/amd64"
-	check(t, p.Query(t.Context(), newHop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
+	checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
 	p.Platform = "linux/s390x"
-	check(t, p.Query(t.Context(), newHop("http", addr), nil), "", "for linux/s390x")
+	checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), "", "for linux/s390x")
 }
 
 // TestMirror verifies the URL of requests to a mirror with a path prefix.
@@ -486,7 +486,7 @@ func TestMirror(t *testing.T) {
 	}), nil)
 	h := newHop("http", addr)
 	h.IsOrigin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
-	check(t, newProber("").Query(t.Context(), h, goodCredentials()), "", "accepted")
+	checkStep(t, newProber("").Query(t.Context(), h, goodCredentials()), "", "accepted")
 	for _, u := range asked {
 		if u != "/v2/cache/team/app/manifests/v1?ns=registry.example" {
 			t.Errorf("asked for %s", u)

@@ -33,7 +33,7 @@ func (a *session) openConnection(ctx context.Context, u *url.URL) bool {
 		a.addStep(StepProxy, finding.SeverityOK, "", "%s is reached through the proxy %s (%s in the environment of %s)", u.Hostname(), hostPort(proxy), variable, a.environmentOwner())
 		a.proxyErrorFix = fmt.Sprintf("check the proxy %s, set by %s in the environment of %s", hostPort(proxy), variable, a.environmentOwner())
 	}
-	conn, ok := a.connect(ctx, to)
+	conn, ok := a.connectTo(ctx, to)
 	a.proxyErrorFix = ""
 	if !ok {
 		return false

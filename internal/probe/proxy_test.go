@@ -48,7 +48,7 @@ func TestProxy(t *testing.T) {
 		}
 	}
 	r := queryThroughProxy(t, fakeNet.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
-	check(t, r, "", "accepted")
+	checkStep(t, r, "", "accepted")
 	for _, want := range []string{"registry.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "the credential is sent to that host"} {
 		if !strings.Contains(formatSteps(r), want) {
 			t.Errorf("want %q", want)
@@ -56,15 +56,15 @@ func TestProxy(t *testing.T) {
 	}
 
 	// The server's certificate is signed by the proxy's CA.
-	check(t, queryThroughProxy(t, newTestCA(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
+	checkStep(t, queryThroughProxy(t, newTestCA(t, "Our CA", nil).writeCAFile(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
 	p := newProber(fakeNet.CAFile())
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
-	check(t, p.Query(t.Context(), newHop("https", "gone.example"), goodCredentials()), probe.StepProxy,
+	checkStep(t, p.Query(t.Context(), newHop("https", "gone.example"), goodCredentials()), probe.StepProxy,
 		"refuses to connect to gone.example:443: HTTP 502 Bad Gateway", "NO_PROXY in the environment of containerd: gone.example")
 
 	fakeNet.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	check(t, queryThroughProxy(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
+	checkStep(t, queryThroughProxy(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
 }
 
 // TestProxyRefuses verifies the error for each response of a proxy, including invalid
@@ -73,23 +73,23 @@ func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
 	}
-	check(t, queryThroughProxy(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
-	check(t, queryThroughProxy(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
+	checkStep(t, queryThroughProxy(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
+	checkStep(t, queryThroughProxy(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
 	closed := testenv.FreeAddr(t)
-	check(t, queryThroughProxy(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
+	checkStep(t, queryThroughProxy(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// A proxy is never used for loopback, but the variable is checked anyway.
 	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
 	r := p.Query(t.Context(), newHop("https", closed), nil)
-	check(t, r, probe.StepTCP)
+	checkStep(t, r, probe.StepTCP)
 	if !strings.Contains(formatSteps(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
 		t.Error("the address is not named")
 	}
 
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
-	check(t, queryThroughProxy(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
+	checkStep(t, queryThroughProxy(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
 
 	talks := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -98,7 +98,7 @@ func TestProxyRefuses(t *testing.T) {
 			conn.Close()
 		}
 	}), nil)
-	check(t, queryThroughProxy(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
+	checkStep(t, queryThroughProxy(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
 // TestProxySchemes verifies that proxy URLs are used as in package http, and that an https
@@ -112,17 +112,17 @@ func TestProxySchemes(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	})
 	plain := startServer(t, proxy, nil)
-	secured := startServer(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	secured := startServer(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.issueServerCert(t, nil)}})
 
-	check(t, queryThroughProxy(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
-	check(t, queryThroughProxy(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
-	check(t, queryThroughProxy(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
+	checkStep(t, queryThroughProxy(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
+	checkStep(t, queryThroughProxy(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
+	checkStep(t, queryThroughProxy(t, ca.writeCAFile(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
 	if len(shown) != 2 || !strings.HasPrefix(shown[1], "CONNECT Basic ") {
 		t.Errorf("shown: %d", len(shown))
 	}
 	shown = nil
-	check(t, queryThroughProxy(t, newTestCA(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
-	check(t, queryThroughProxy(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
+	checkStep(t, queryThroughProxy(t, newTestCA(t, "Their CA", nil).writeCAFile(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
+	checkStep(t, queryThroughProxy(t, ca.writeCAFile(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
 	if shown != nil {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}
@@ -130,5 +130,5 @@ func TestProxySchemes(t *testing.T) {
 	// For plain HTTP, the proxy forwards each request.
 	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
-	check(t, p.Query(t.Context(), newHop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
+	checkStep(t, p.Query(t.Context(), newHop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")
 }

@@ -40,10 +40,10 @@ func TestRuntimeRules(t *testing.T) {
 		"/v2/ 404":                 {[]string{basic}, 404, "", 0, "Basic", goodCredentials(), "", probe.StepChallenge, "HTTP 404"},
 		"/v2/ 403":                 {[]string{bearer}, 403, `{"access_token":"t"}`, 0, "Bearer t", goodCredentials(), "", probe.StepChallenge, "HTTP 403"},
 		"/v2/ open":                {[]string{basic}, 200, "", 0, "Basic", goodCredentials(), "", probe.StepManifest, "HTTP 401"},
-		"no user name, public":     {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{credential("", canary.PasswordSecret)}, "", "", ""},
-		"no password, public":      {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{credential("u", "")}, "", "", ""},
-		"no user name, Basic":      {[]string{basic}, 0, "", 0, "Basic", []regcred.Credential{credential("", canary.PasswordSecret)}, probe.StepToken, probe.StepToken, "no user name or no password"},
-		"no password, Basic":       {[]string{basic}, 0, "", 0, "Basic", []regcred.Credential{credential("u", "")}, probe.StepToken, "", "no user name or no password"},
+		"no user name, public":     {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{newCredential("", canary.PasswordSecret)}, "", "", ""},
+		"no password, public":      {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{newCredential("u", "")}, "", "", ""},
+		"no user name, Basic":      {[]string{basic}, 0, "", 0, "Basic", []regcred.Credential{newCredential("", canary.PasswordSecret)}, probe.StepToken, probe.StepToken, "no user name or no password"},
+		"no password, Basic":       {[]string{basic}, 0, "", 0, "Basic", []regcred.Credential{newCredential("u", "")}, probe.StepToken, "", "no user name or no password"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for runtime, step := range map[string]string{"containerd": tt.containerd, "CRI-O": tt.crio} {
@@ -70,7 +70,7 @@ func TestRuntimeRules(t *testing.T) {
 				if step == "" || tt.containerd != "" && runtime == "CRI-O" {
 					says = nil
 				}
-				check(t, p.Query(t.Context(), newHop("http", addr), tt.creds), step, says...)
+				checkStep(t, p.Query(t.Context(), newHop("http", addr), tt.creds), step, says...)
 			}
 		})
 	}
@@ -114,9 +114,9 @@ func TestDigest(t *testing.T) {
 			hop := newHop("http", addr)
 			hop.IsOrigin = !tt.mirror
 			if tt.fails {
-				check(t, p.Query(t.Context(), hop, nil), probe.StepManifest, "was requested, but the content", "serves another image")
+				checkStep(t, p.Query(t.Context(), hop, nil), probe.StepManifest, "was requested, but the content", "serves another image")
 			} else {
-				check(t, p.Query(t.Context(), hop, nil), "")
+				checkStep(t, p.Query(t.Context(), hop, nil), "")
 			}
 		})
 	}

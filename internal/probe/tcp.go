@@ -29,9 +29,9 @@ type dialResult struct {
 	err  error
 }
 
-// connect resolves the host of a URL, connects to all of its addresses, and returns the
+// connectTo resolves the host of a URL, connects to all of its addresses, and returns the
 // first connection. It closes the others.
-func (a *session) connect(ctx context.Context, u *url.URL) (net.Conn, bool) {
+func (a *session) connectTo(ctx context.Context, u *url.URL) (net.Conn, bool) {
 	addrs, ok := a.resolveHost(ctx, u.Hostname())
 	if !ok {
 		return nil, false

@@ -46,7 +46,7 @@ func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, s
 	}), nil), shown
 }
 
-func status(code int) http.HandlerFunc {
+func respondStatus(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
 }
 
@@ -71,24 +71,24 @@ func TestTokenMethods(t *testing.T) {
 		says    []string
 	}{
 		"both":                   {"containerd", map[string]http.HandlerFunc{post: respondToken("access_token")}, []string{post}, "", nil},
-		"POST alone":             {"containerd", map[string]http.HandlerFunc{post: respondToken("access_token"), get: status(405)}, []string{post}, "", nil},
-		"POST alone, no runtime": {"", map[string]http.HandlerFunc{post: respondToken("access_token"), get: status(404)}, []string{post}, "", nil},
-		"GET alone, 400":         {"containerd", map[string]http.HandlerFunc{post: status(400), get: respondToken("token")}, []string{post, get}, "", nil},
-		"GET alone, 401":         {"containerd", map[string]http.HandlerFunc{post: status(401), get: respondToken("token")}, []string{post, get}, "", nil},
-		"GET alone, 404":         {"containerd", map[string]http.HandlerFunc{post: status(404), get: respondToken("token")}, []string{post, get}, "", nil},
-		"GET alone, 405":         {"containerd", map[string]http.HandlerFunc{post: status(405), get: respondToken("access_token")}, []string{post, get}, "", nil},
+		"POST alone":             {"containerd", map[string]http.HandlerFunc{post: respondToken("access_token"), get: respondStatus(405)}, []string{post}, "", nil},
+		"POST alone, no runtime": {"", map[string]http.HandlerFunc{post: respondToken("access_token"), get: respondStatus(404)}, []string{post}, "", nil},
+		"GET alone, 400":         {"containerd", map[string]http.HandlerFunc{post: respondStatus(400), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 401":         {"containerd", map[string]http.HandlerFunc{post: respondStatus(401), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 404":         {"containerd", map[string]http.HandlerFunc{post: respondStatus(404), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 405":         {"containerd", map[string]http.HandlerFunc{post: respondStatus(405), get: respondToken("access_token")}, []string{post, get}, "", nil},
 		"redirects POST":         {"containerd", map[string]http.HandlerFunc{post: away, get: respondToken("token")}, []string{post, get}, "", nil},
 		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: respondToken("token")}, []string{get}, "", nil},
-		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: status(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
-		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "this is the response to POST", "or 405"}},
-		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "correct the user name and password"}},
+		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: respondStatus(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
+		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: respondStatus(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "this is the response to POST", "or 405"}},
+		"refused":                {"containerd", map[string]http.HandlerFunc{post: respondStatus(401), get: respondStatus(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "correct the user name and password"}},
 		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: respondToken("token")}, []string{post}, probe.StepToken, []string{"without access_token"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, shown := tokenServer(t, tt.ways)
 			p := newProber("")
 			p.Runtime.Name = tt.runtime
-			check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), tt.step, tt.says...)
+			checkStep(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), tt.step, tt.says...)
 			if !slices.Equal(*shown, tt.shown) {
 				t.Errorf("the password was shown by %v, want %v", *shown, tt.shown)
 			}
@@ -121,7 +121,7 @@ func TestNoToken(t *testing.T) {
 				addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: tt.way, http.MethodGet: tt.way})
 				p := newProber("")
 				p.Runtime.Name = runtime
-				check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken,
+				checkStep(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken,
 					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "check that the realm in the registry's settings is the address of its token server")
 			}
 		})
@@ -155,7 +155,7 @@ func TestNoManifest(t *testing.T) {
 			}), nil)
 			p := newProber("")
 			p.Platform = "linux/amd64"
-			check(t, p.Query(t.Context(), newHop("http", addr), nil), tt.step, tt.says)
+			checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), tt.step, tt.says)
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestTokenRefused(t *testing.T) {
 		io.WriteString(w, `{"access_token":"bad"}`)
 	}})
 	r := newProber("").Query(t.Context(), newHop("http", addr), goodCredentials())
-	check(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
+	checkStep(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
 	if strings.Contains(formatSteps(r), "password is wrong") {
 		t.Error("the password is blamed")
 	}
@@ -179,7 +179,7 @@ func TestSlowTokenServer(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
 	p := newProber("")
 	p.StepTimeout = 50 * time.Millisecond
-	check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
+	checkStep(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
 // TestRejectedCredentialFix verifies that the fix for a rejected credential depends on where
@@ -189,14 +189,14 @@ func TestRejectedCredentialFix(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	file := credential("ci", "wrong")
+	file := newCredential("ci", "wrong")
 	file.Provider, file.Origin.File = "", "/var/lib/kubelet/config.json"
 	robot := file
 	robot.Username = "robot"
 	for _, tt := range []struct {
 		cred regcred.Credential
 		says string
-	}{{credential("ci", "wrong"), "the provider's source)"}, {file, "single-quote values that contain $"}, {robot, "starts with robot$"}} {
-		check(t, newProber("").Query(t.Context(), newHop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
+	}{{newCredential("ci", "wrong"), "the provider's source)"}, {file, "single-quote values that contain $"}, {robot, "starts with robot$"}} {
+		checkStep(t, newProber("").Query(t.Context(), newHop("http", addr), []regcred.Credential{tt.cred}), probe.StepManifest, "HTTP 401", tt.says)
 	}
 }

@@ -51,10 +51,10 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	before := openDescriptors(t)
 	deadline := make(chan time.Time, 1)
 	done := runInBackground(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
-	pids := f.pids(t, 2)
+	pids := f.readPIDs(t, 2)
 	held := openDescriptors(t) - before // descriptors of the run, and of the test for its two processes
 	deadline <- time.Time{}
-	x, err := f.wait(t, done)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
 	if after := openDescriptors(t) - before; after > held-2 {
 		t.Errorf("%d descriptors more than before, and %d during the run; want two less, since standard output and error are closed", after, held)

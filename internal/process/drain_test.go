@@ -18,18 +18,18 @@ import (
 func TestDrainEnds(t *testing.T) {
 	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
 		f := newTestPipes(t)
-		p := must.Get(testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(runLimits{ctx: t.Context()}))(t)
+		p := must.Get(testCommand(t, "fork-writer", append(f.env, testStdout+"="+programOutput)...).startProgram(runLimits{ctx: t.Context()}))(t)
 		if failed := p.writeAndWait(runLimits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
 			t.Fatal(failed)
 		}
 		p.takeOutput()
 		p.drainOutput(limit)
-		f.pids(t, 1)
+		f.readPIDs(t, 1)
 		if limit < time.Hour {
 			<-p.groupExited // the pipes are closed although the child is still running
 		}
-		f.resume(t)
-		if line, _ := f.next(t); line != want {
+		f.resumeProgram(t)
+		if line, _ := f.nextReport(t); line != want {
 			t.Errorf("limit %v: the child reports %q, want %q", limit, line, want)
 		}
 		f.checkAllExited(t)

@@ -99,7 +99,7 @@ type runLimits struct {
 
 func (c Command) run(l runLimits, stdin io.Reader) (*Result, error) {
 	begun := time.Now()
-	p, err := c.start(l)
+	p, err := c.startProgram(l)
 	if err != nil {
 		return &Result{Duration: time.Since(begun)}, err
 	}

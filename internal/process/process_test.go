@@ -59,8 +59,8 @@ func newTestPipes(t *testing.T) *testPipes {
 	return f
 }
 
-// next returns the next report. ok is false if all programs have exited.
-func (f *testPipes) next(t *testing.T) (line string, ok bool) {
+// nextReport returns the next report. ok is false if all programs have exited.
+func (f *testPipes) nextReport(t *testing.T) (line string, ok bool) {
 	t.Helper()
 	select {
 	case line, ok = <-f.lines:
@@ -71,12 +71,12 @@ func (f *testPipes) next(t *testing.T) (line string, ok bool) {
 	}
 }
 
-// pids reads n reports of the form "name PID".
-func (f *testPipes) pids(t *testing.T, n int) map[string]int {
+// readPIDs reads n reports of the form "name PID".
+func (f *testPipes) readPIDs(t *testing.T, n int) map[string]int {
 	t.Helper()
 	pids := make(map[string]int)
 	for range n {
-		line, ok := f.next(t)
+		line, ok := f.nextReport(t)
 		var name string
 		var pid int
 		if _, err := fmt.Sscanf(line, "%s %d", &name, &pid); !ok || err != nil {
@@ -90,13 +90,13 @@ func (f *testPipes) pids(t *testing.T, n int) map[string]int {
 // checkAllExited fails the test if a program that opened the report pipe is still running.
 func (f *testPipes) checkAllExited(t *testing.T) {
 	t.Helper()
-	if line, ok := f.next(t); ok {
+	if line, ok := f.nextReport(t); ok {
 		t.Errorf("a process lives on, and reports %q", line)
 	}
 }
 
-// resume lets a program continue that waits in waitForResume.
-func (f *testPipes) resume(t *testing.T) {
+// resumeProgram lets a program continue that waits in waitForResume.
+func (f *testPipes) resumeProgram(t *testing.T) {
 	t.Helper()
 	opened := make(chan error, 1)
 	go func() {
@@ -152,7 +152,7 @@ func runInBackground(ctx context.Context, c Command, deadline <-chan time.Time) 
 	return done
 }
 
-func (f *testPipes) wait(t *testing.T, done <-chan runResult) (*Result, error) {
+func (f *testPipes) waitResult(t *testing.T, done <-chan runResult) (*Result, error) {
 	t.Helper()
 	select {
 	case r := <-done:
@@ -165,15 +165,15 @@ func (f *testPipes) wait(t *testing.T, done <-chan runResult) (*Result, error) {
 
 func TestForkedChildLivesOn(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+programOutput)...)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
-	child := f.pids(t, 1)["child"]
+	child := f.readPIDs(t, 1)["child"]
 	if isGone(child) {
 		t.Fatal("the child was killed")
 	}
-	f.resume(t)
-	if line, _ := f.next(t); line != "wrote everything" {
+	f.resumeProgram(t)
+	if line, _ := f.nextReport(t); line != "wrote everything" {
 		t.Errorf("the child could not write on: %q", line)
 	}
 	f.checkAllExited(t)
@@ -183,13 +183,13 @@ func TestForkedChildLivesOn(t *testing.T) {
 // running.
 func TestForkedChildKilled(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+programOutput)...)
 	x, err := c.Run(WithGroupKilled(t.Context()), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
-	if string(x.Stdout) != output {
+	if string(x.Stdout) != programOutput {
 		t.Errorf("output %q", x.Stdout)
 	}
-	f.pids(t, 1)
+	f.readPIDs(t, 1)
 	f.checkAllExited(t)
 }
 
@@ -198,9 +198,9 @@ func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 	c := testCommand(t, "fork", append(f.env, testExit+"=3")...)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, ReasonExited)
-	f.pids(t, 1)
-	f.resume(t)
-	if line, _ := f.next(t); line != "wrote everything" {
+	f.readPIDs(t, 1)
+	f.resumeProgram(t)
+	if line, _ := f.nextReport(t); line != "wrote everything" {
 		t.Errorf("the child could not write on: %q", line)
 	}
 	f.checkAllExited(t)
@@ -208,16 +208,16 @@ func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 
 func TestForkedChildFinishesAnswer(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "fork-half", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "fork-half", append(f.env, testStdout+"="+programOutput)...)
 	done := runInBackground(t.Context(), c, nil)
-	child := f.pids(t, 1)["child"]
+	child := f.readPIDs(t, 1)["child"]
 	select {
 	case <-done:
 		t.Fatal("Run returns with half a response")
 	case <-time.After(3 * pipeCloseTimeout): // longer than the wait for a complete response
 	}
-	f.resume(t)
-	x, err := f.wait(t, done)
+	f.resumeProgram(t)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, 0)
 	if isGone(child) {
 		t.Error("the child was killed")
@@ -239,18 +239,18 @@ func TestDeadlineKillsGroup(t *testing.T) {
 		for _, stage := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
 				f := newTestPipes(t)
-				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+output)...)
+				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+programOutput)...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				deadline := make(chan time.Time, 1)
 				done := runInBackground(ctx, c, deadline)
-				pids := f.pids(t, tt.processes)
+				pids := f.readPIDs(t, tt.processes)
 				if stage == ReasonTimedOut {
 					deadline <- time.Time{}
 				} else {
 					cancel()
 				}
-				x, err := f.wait(t, done)
+				x, err := f.waitResult(t, done)
 				checkRun(t, x, err, stage)
 				if stage == ReasonCanceled != errors.Is(err, context.Canceled) {
 					t.Errorf("errors.Is(%v, context.Canceled) is wrong", err)
@@ -269,12 +269,12 @@ func TestDeadlineKillsGroup(t *testing.T) {
 
 func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "fork-escape", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "fork-escape", append(f.env, testStdout+"="+programOutput)...)
 	deadline := make(chan time.Time, 1)
 	done := runInBackground(t.Context(), c, deadline)
-	pids := f.pids(t, 2)
+	pids := f.readPIDs(t, 2)
 	deadline <- time.Time{}
-	x, err := f.wait(t, done)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
 	if isGone(pids["child"]) {
 		t.Error("a child in its own session was killed; this test proves nothing")
@@ -285,30 +285,30 @@ func TestDeadlineHoldsForEscapedChild(t *testing.T) {
 
 func TestStdoutClosedBeforeExit(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+programOutput)...)
 	done := runInBackground(t.Context(), c, nil)
-	f.pids(t, 1)
+	f.readPIDs(t, 1)
 	select {
 	case <-done:
 		t.Fatal("Run returns before the plugin has exited")
 	default:
 	}
-	f.resume(t)
-	x, err := f.wait(t, done)
+	f.resumeProgram(t)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, 0)
 }
 
 func TestReplacedWhileRunning(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+programOutput)...)
 	c.Path = copySelf(t, "plug")
 	done := runInBackground(t.Context(), c, nil)
-	f.pids(t, 1)
+	f.readPIDs(t, 1)
 	newer := c.Path + ".new"
 	must.Do(t, os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755))
 	must.Do(t, os.Rename(newer, c.Path))
-	f.resume(t)
-	x, err := f.wait(t, done)
+	f.resumeProgram(t)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, 0)
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
 	if checkRun(t, x, err, ReasonExited); x.ExitCode() != 7 {
@@ -325,7 +325,7 @@ func TestFloods(t *testing.T) {
 		{"flood-stderr", 0},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
-			c := testCommand(t, tt.mode, testStdout+"="+output)
+			c := testCommand(t, tt.mode, testStdout+"="+programOutput)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			x, err := c.Run(t.Context(), strings.NewReader("request"))
@@ -345,8 +345,8 @@ func TestFloods(t *testing.T) {
 }
 
 func TestMaxOutput(t *testing.T) {
-	c := testCommand(t, "say", testStdout+"="+output)
-	c.MaxOutput = len(output)
+	c := testCommand(t, "say", testStdout+"="+programOutput)
+	c.MaxOutput = len(programOutput)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
 	c.MaxOutput--
@@ -362,21 +362,21 @@ func TestMaxOutput(t *testing.T) {
 
 func TestTooMuchOutputKills(t *testing.T) {
 	f := newTestPipes(t)
-	c := testCommand(t, "hang", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "hang", append(f.env, testStdout+"="+programOutput)...)
 	c.MaxOutput = 10
 	done := runInBackground(t.Context(), c, nil)
-	x, err := f.wait(t, done)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, ReasonOutputTooLong)
-	f.pids(t, 1)
+	f.readPIDs(t, 1)
 	f.checkAllExited(t)
 }
 
 func TestStdinIsClosed(t *testing.T) {
 	// The child holds standard input but does not read it.
 	f := newTestPipes(t)
-	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+programOutput)...)
 	l := runLimits{ctx: t.Context()}
-	p := must.Get(c.start(l))(t)
+	p := must.Get(c.startProgram(l))(t)
 	if failed := p.writeAndWait(l, strings.NewReader(strings.Repeat("x", 1<<20))); failed != nil {
 		t.Fatal(failed)
 	}
@@ -384,9 +384,9 @@ func TestStdinIsClosed(t *testing.T) {
 		t.Errorf("standard input is still open (%v)", err)
 	}
 	p.takeOutput()
-	f.pids(t, 1)
-	f.resume(t)
-	f.next(t) // it has written all output
+	f.readPIDs(t, 1)
+	f.resumeProgram(t)
+	f.nextReport(t) // it has written all output
 	f.checkAllExited(t)
 }
 
@@ -428,13 +428,13 @@ func TestGraceSendsOneSignal(t *testing.T) {
 		c.Grace = eventTimeout
 		deadline := make(chan time.Time, 1)
 		done := runInBackground(ctx, c, deadline)
-		f.pids(t, 1)
+		f.readPIDs(t, 1)
 		if reason == ReasonTimedOut {
 			deadline <- time.Now()
 		} else {
 			cancel()
 		}
-		x, err := f.wait(t, done)
+		x, err := f.waitResult(t, done)
 		checkRun(t, x, err, reason)
 		if got := string(x.Stderr.Head); x.ExitCode() != 0 || got != "SIGTERM\n" {
 			t.Errorf("got exit code %d with stderr %q, want one SIGTERM", x.ExitCode(), got)
@@ -450,9 +450,9 @@ func TestGraceEnds(t *testing.T) {
 	c := testCommand(t, "hang", f.env...)
 	c.Grace = time.Millisecond
 	done := runInBackground(ctx, c, nil)
-	f.pids(t, 1)
+	f.readPIDs(t, 1)
 	cancel()
-	x, err := f.wait(t, done)
+	x, err := f.waitResult(t, done)
 	checkRun(t, x, err, ReasonCanceled)
 	if x.ExitCode() != -1 {
 		t.Errorf("got exit code %d, want it killed", x.ExitCode())
@@ -461,7 +461,7 @@ func TestGraceEnds(t *testing.T) {
 }
 
 func TestChildHoldsStdout(t *testing.T) {
-	x, err := testCommand(t, "say", testStdout+"="+output).Run(t.Context(), strings.NewReader("request"))
+	x, err := testCommand(t, "say", testStdout+"="+programOutput).Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
 	if x.ChildHoldsOutput {
 		t.Error("Lingering is set without a child process")
@@ -469,14 +469,14 @@ func TestChildHoldsStdout(t *testing.T) {
 	for name, exit := range map[string]string{"after an answer": "0", "after a failure": "3"} {
 		t.Run(name, func(t *testing.T) {
 			f := newTestPipes(t)
-			c := testCommand(t, "fork", append(f.env, testStdout+"="+output, testExit+"="+exit)...)
+			c := testCommand(t, "fork", append(f.env, testStdout+"="+programOutput, testExit+"="+exit)...)
 			x, _ := c.Run(t.Context(), strings.NewReader("request"))
 			if !x.ChildHoldsOutput {
 				t.Error("the child that holds standard output was not noticed")
 			}
-			f.pids(t, 1)
-			f.resume(t)
-			f.next(t) // it has written all output
+			f.readPIDs(t, 1)
+			f.resumeProgram(t)
+			f.nextReport(t) // it has written all output
 			f.checkAllExited(t)
 		})
 	}

@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// output is the standard output of most programs in the tests.
-const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
+// programOutput is the standard output of most programs in the tests.
+const programOutput = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
 
 // testCommand returns a Command that runs the test binary as the program selected by mode.
 func testCommand(t testing.TB, mode string, env ...string) Command {
@@ -67,13 +67,13 @@ var testPrograms = map[string]func() int{
 		writeResponse()
 		os.Stdout.Close()
 		os.Stderr.Close()
-		defer report("plugin %d", os.Getpid())()
+		defer reportLine("plugin %d", os.Getpid())()
 		waitForResume()
 		return 0
 	},
-	"flood-stdout": func() int { return flood(os.Stdout, 1<<30) },
+	"flood-stdout": func() int { return writeBytes(os.Stdout, 1<<30) },
 	"flood-stderr": func() int {
-		flood(os.Stderr, 1<<30)
+		writeBytes(os.Stderr, 1<<30)
 		return writeResponse()
 	},
 	"hang": hangIgnoringSIGTERM,
@@ -96,11 +96,11 @@ var testPrograms = map[string]func() int{
 		return hangIgnoringSIGTERM()
 	},
 	"child": func() int {
-		defer report("child %d", os.Getpid())()
+		defer reportLine("child %d", os.Getpid())()
 		waitForResume()
 		// Write more than fits into a pipe. If the pipe is closed, the child is killed here.
-		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
-			report("wrote everything")
+		if writeBytes(os.Stdout, 1<<20) == 0 && writeBytes(os.Stderr, 1<<20) == 0 {
+			reportLine("wrote everything")
 		}
 		return 0
 	},
@@ -110,19 +110,19 @@ var testPrograms = map[string]func() int{
 	},
 	"child-writer": func() int { // ignores SIGPIPE, and reports whether its pipes were closed
 		signal.Ignore(syscall.SIGPIPE)
-		defer report("child %d", os.Getpid())()
+		defer reportLine("child %d", os.Getpid())()
 		waitForResume()
-		if flood(os.Stdout, 1<<20) != 0 && flood(os.Stderr, 1<<20) != 0 {
-			report("cut off")
+		if writeBytes(os.Stdout, 1<<20) != 0 && writeBytes(os.Stderr, 1<<20) != 0 {
+			reportLine("cut off")
 		} else {
-			report("wrote everything")
+			reportLine("wrote everything")
 		}
 		return 0
 	},
 	"count-sigterm": func() int { // writes a line to stderr for the first SIGTERM, and for a second one soon afterwards
 		terms := make(chan os.Signal, 2)
 		signal.Notify(terms, syscall.SIGTERM)
-		defer report("plugin %d", os.Getpid())()
+		defer reportLine("plugin %d", os.Getpid())()
 		<-terms
 		fmt.Fprintln(os.Stderr, "SIGTERM")
 		select {
@@ -134,11 +134,11 @@ var testPrograms = map[string]func() int{
 	},
 	"child-half": func() int {
 		io.Copy(io.Discard, os.NewFile(3, "parent"))
-		defer report("child %d", os.Getpid())()
+		defer reportLine("child %d", os.Getpid())()
 		waitForResume()
 		answer := os.Getenv(testStdout)
 		os.Stdout.WriteString(answer[len(answer)/2:])
-		hang()
+		blockForever()
 		return 0
 	},
 }
@@ -159,7 +159,7 @@ func writeResponse() int {
 	return code
 }
 
-func flood(w io.Writer, n int) int {
+func writeBytes(w io.Writer, n int) int {
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
 	for ; n > 0; n -= len(chunk) {
 		if _, err := w.Write(chunk); err != nil {
@@ -172,21 +172,21 @@ func flood(w io.Writer, n int) int {
 // hangIgnoringSIGTERM writes the response, ignores SIGTERM and never exits.
 func hangIgnoringSIGTERM() int {
 	signal.Ignore(syscall.SIGTERM)
-	defer report("plugin %d", os.Getpid())()
+	defer reportLine("plugin %d", os.Getpid())()
 	writeResponse()
-	hang()
+	blockForever()
 	return 0
 }
 
-func hang() {
+func blockForever() {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-// report writes a line to the test. It keeps the named pipe open until the returned function is
+// reportLine writes a line to the test. It keeps the named pipe open until the returned function is
 // called or the process ends.
-func report(format string, args ...any) func() error {
+func reportLine(format string, args ...any) func() error {
 	f, err := os.OpenFile(os.Getenv(envReportPipe), os.O_WRONLY, 0)
 	if err != nil {
 		return func() error { return err }

@@ -101,9 +101,9 @@ func (p *runningProgram) writeAndWait(l runLimits, stdin io.Reader) *Error {
 	failed := p.waitForExit(l)
 	if failed != nil && failed.Reason != ReasonExited {
 		if failed.Reason != ReasonOutputTooLong {
-			p.terminate()
+			p.terminateAndWait()
 		}
-		p.kill()
+		p.killGroup()
 	}
 	return failed
 }
@@ -162,8 +162,8 @@ func (p *runningProgram) outputTooLongError() *Error {
 	return &Error{ReasonOutputTooLong, &regularfile.LimitError{Msg: fmt.Sprintf("standard output is longer than %d bytes", p.stdoutBuffer.max)}}
 }
 
-// terminate sends SIGTERM and waits at most Grace for the program to exit.
-func (p *runningProgram) terminate() {
+// terminateAndWait sends SIGTERM and waits at most Grace for the program to exit.
+func (p *runningProgram) terminateAndWait() {
 	if p.command.Grace <= 0 || !terminateGroup(p.cmd.Process) {
 		return
 	}
@@ -175,9 +175,9 @@ func (p *runningProgram) terminate() {
 	}
 }
 
-// kill kills the process group and stops reading. It does not wait for
+// killGroup kills the process group and stops reading. It does not wait for
 // processes that have left the group.
-func (p *runningProgram) kill() {
+func (p *runningProgram) killGroup() {
 	killGroup(p.cmd.Process)
 	timer := time.NewTimer(pipeCloseTimeout)
 	defer timer.Stop()

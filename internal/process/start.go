@@ -18,8 +18,8 @@ const (
 	maxRetryPause = 320 * time.Millisecond
 )
 
-// start starts the program. It retries while the executable is open for writing.
-func (c Command) start(l runLimits) (*runningProgram, error) {
+// startProgram starts the program. It retries while the executable is open for writing.
+func (c Command) startProgram(l runLimits) (*runningProgram, error) {
 	for pause := minRetryPause; ; pause *= 2 {
 		if l.ctx.Err() != nil {
 			return nil, canceledError(l.ctx)

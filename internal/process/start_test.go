@@ -123,7 +123,7 @@ func TestTextFileBusy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux starts programs by these rules")
 	}
-	c := testCommand(t, "say", testStdout+"="+output)
+	c := testCommand(t, "say", testStdout+"="+programOutput)
 	c.Path = copySelf(t, "plug")
 	open := func() *os.File {
 		return must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)

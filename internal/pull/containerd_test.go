@@ -63,9 +63,9 @@ func TestContainerdLogin(t *testing.T) {
 				status []int
 			}{
 				{nil, []int{401}},
-				{[]regcred.Credential{bad}, []int{401}},
-				{[]regcred.Credential{dev}, []int{403}},
-				{[]regcred.Credential{bad, dev}, []int{401, 403}},
+				{[]regcred.Credential{wrongCredential}, []int{401}},
+				{[]regcred.Credential{devCredential}, []int{403}},
+				{[]regcred.Credential{wrongCredential, devCredential}, []int{401, 403}},
 			} {
 				_, err := r.Pull(t.Context(), image, PullIfNotPresent, fixedLookup(tt.creds...))
 				var failed *Error
@@ -85,7 +85,7 @@ func TestContainerdLogin(t *testing.T) {
 			}
 
 			reg.ResetLog()
-			res, err := r.Pull(t.Context(), image, PullIfNotPresent, fixedLookup(bad, dev, good))
+			res, err := r.Pull(t.Context(), image, PullIfNotPresent, fixedLookup(wrongCredential, devCredential, goodCredential))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestContainerdLogin(t *testing.T) {
 			if diff := cmp.Diff([]string{"ci"}, servedUsers(reg, http.StatusOK)); diff != "" {
 				t.Errorf("served (-want +got):\n%s", diff)
 			}
-			_, err = r.Pull(t.Context(), strings.Replace(image, ":v1", ":none", 1), PullAlways, fixedLookup(good))
+			_, err = r.Pull(t.Context(), strings.Replace(image, ":v1", ":none", 1), PullAlways, fixedLookup(goodCredential))
 			var failed *Error
 			if !errors.As(err, &failed) || failed.Tries[0].Status != http.StatusNotFound {
 				t.Errorf("a tag that is not there: got %v", err)
@@ -107,7 +107,7 @@ func TestContainerdLogin(t *testing.T) {
 func TestContainerdPolicy(t *testing.T) {
 	r, _ := dialContainerd(t, RuntimeOptions{})
 	reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-	if _, err := r.Pull(t.Context(), image, PullNever, fixedLookup(good)); !errors.Is(err, errNotPresent) {
+	if _, err := r.Pull(t.Context(), image, PullNever, fixedLookup(goodCredential)); !errors.Is(err, errNotPresent) {
 		t.Errorf("Never, absent: got %v", err)
 	}
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestContainerdPolicy(t *testing.T) {
 		{PullIfNotPresent, false}, {PullIfNotPresent, true}, {PullNever, true}, {PullAlways, false},
 	} {
 		reg.ResetLog()
-		res, err := r.Pull(t.Context(), image, tt.policy, fixedLookup(good))
+		res, err := r.Pull(t.Context(), image, tt.policy, fixedLookup(goodCredential))
 		if err != nil {
 			t.Fatalf("%s: %v", tt.policy, err)
 		}
@@ -138,7 +138,7 @@ func TestContainerdPauseImage(t *testing.T) {
 	if err != nil || got != want {
 		t.Fatalf("got %q, %v; want %q", got, err, want)
 	}
-	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good)))(t)
+	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(goodCredential)))(t)
 	again := must.Get(r.Pull(t.Context(), got, PullNever, fixedLookup()))(t)
 	// Debian 12 has containerd 1.6.20. Pinned images were added in 1.6.22 and 1.7.2.
 	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
@@ -163,7 +163,7 @@ func TestContainerdPins(t *testing.T) {
 				c.AddMirror(host, mirror.URL())
 				mirror.ResetLog()
 				elsewhere := strings.Replace(image, mirror.Addr(), host, 1)
-				_, err := r.Pull(t.Context(), elsewhere, PullAlways, fixedLookup(good))
+				_, err := r.Pull(t.Context(), elsewhere, PullAlways, fixedLookup(goodCredential))
 				if err == nil {
 					t.Errorf("%s was pulled from a mirror that demands a login", elsewhere)
 				}
@@ -175,9 +175,9 @@ func TestContainerdPins(t *testing.T) {
 				}
 				// Without a server address, as in a kubelet's pull, containerd sends the
 				// credential to the mirror.
-				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
+				auth := &runtimeapi.AuthConfig{Username: goodCredential.Username, Password: goodCredential.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
-				if got := lastUser(mirror); err != nil || got != good.Username {
+				if got := lastUser(mirror); err != nil || got != goodCredential.Username {
 					t.Errorf("%s: a credential that is not pinned: the mirror got the credential of user %q, %v", host, got, err)
 				}
 			}
@@ -216,7 +216,7 @@ func TestContainerdDockerHub(t *testing.T) {
 	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup()); err == nil {
 		t.Error("pulled without a credential")
 	}
-	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup(good)); err != nil {
+	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup(goodCredential)); err != nil {
 		t.Error(err)
 	}
 	if host := asked.Load(); host == nil || *host != "registry-1.docker.io:443" {
@@ -261,12 +261,12 @@ func TestContainerdRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, c := dialContainerd(t, RuntimeOptions{})
 			reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-			must.Get(r.Pull(t.Context(), image, PullAlways, fixedLookup(good)))(t)
+			must.Get(r.Pull(t.Context(), image, PullAlways, fixedLookup(goodCredential)))(t)
 			must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 1}))(t)
 			slow := reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, Delay: time.Minute, Times: testregistry.Forever})
 			done := make(chan error, 1)
 			go func() {
-				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, fixedLookup(good))
+				res, err := r.Pull(t.Context(), strings.Replace(image, ":v1", ":v2", 1), PullIfNotPresent, fixedLookup(goodCredential))
 				if err == nil && (res.Present || len(res.Failed) != 0) {
 					err = fmt.Errorf("got %+v", res)
 				}

@@ -40,9 +40,9 @@ func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t)
 	dir := filepath.Join(disk, "layout")
 	reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
-	creds := []regcred.Credential{good, dev}
+	creds := []regcred.Credential{goodCredential, devCredential}
 	mustPull(t, &Puller{}, image, creds, dir)
-	before := tree(t, dir)["index.json"]
+	before := readTree(t, dir)["index.json"]
 	must.Get(reg.Push("team/app", "big", testregistry.Image{LayerSize: 2 << 20}))(t)
 
 	err := mustFail(t, &Puller{}, strings.Replace(image, ":v1", ":big", 1), creds, dir)
@@ -52,7 +52,7 @@ func TestDiskFull(t *testing.T) {
 	if len(err.Tries) != 1 || err.Untried != 1 {
 		t.Errorf("%d tries, %d not made: another credential does not empty a disk", len(err.Tries), err.Untried)
 	}
-	if diff := cmp.Diff(before, tree(t, dir)["index.json"]); diff != "" {
+	if diff := cmp.Diff(before, readTree(t, dir)["index.json"]); diff != "" {
 		t.Errorf("index.json changed (-before +after):\n%s", diff)
 	}
 	checkLayout(t, dir)

@@ -22,7 +22,7 @@ const (
 	bearerToken  = canary.TokenSecret + ".bearer/+"
 	refreshToken = canary.TokenSecret + ".refresh"
 	idToken      = canary.TokenSecret + ".id"
-	signature    = canary.ArgSecret + "%2Fsigned"
+	signatureType    = canary.ArgSecret + "%2Fsigned"
 )
 
 // echoResponses returns responses with which a registry can return a secret to the client. The
@@ -70,11 +70,11 @@ func echoResponses() map[string]func(w http.ResponseWriter, r *http.Request, sec
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
 		"password":  canary.PasswordSecret,
-		"pair":      basicAuth(&good),
+		"pair":      basicAuth(&goodCredential),
 		"token":     bearerToken,
 		"refresh":   refreshToken,
 		"identity":  idToken,
-		"signature": signature,
+		"signature": signatureType,
 	}
 	steps := []struct {
 		path  string
@@ -106,7 +106,7 @@ func TestEchoes(t *testing.T) {
 					case r.URL.Path == "/token":
 						_ = json.NewEncoder(w).Encode(map[string]string{"token": bearerToken, "refresh_token": refreshToken, "id_token": idToken})
 					default:
-						http.Redirect(w, r, "https://example.com/signed?X-Amz-Signature="+signature, http.StatusTemporaryRedirect)
+						http.Redirect(w, r, "https://example.com/signed?X-Amz-Signature="+signatureType, http.StatusTemporaryRedirect)
 					}
 				})
 				tr := n.tls
@@ -116,7 +116,7 @@ func TestEchoes(t *testing.T) {
 					}
 					return tr.RoundTrip(r)
 				})
-				err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
+				err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{goodCredential, devCredential}, t.TempDir())
 				said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
 				raw, _ := json.Marshal(err.Tries)
 				said += string(raw)
@@ -143,10 +143,10 @@ func TestFloodOfSecrets(t *testing.T) {
 		case r.URL.RawQuery == "":
 			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", 1<<20), http.StatusTemporaryRedirect)
 		default:
-			echoResponses()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
+			echoResponses()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&goodCredential))
 		}
 	})
-	err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
+	err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{goodCredential}, t.TempDir())
 	if err.Tries[0].Status != http.StatusForbidden { // status of the response with the password; mustFail checks that the error does not contain it
 		t.Errorf("it did not come as far as the echo: %v", err)
 	}

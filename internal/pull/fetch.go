@@ -29,12 +29,12 @@ type fetcher struct {
 	reused     []bool       // indexed like plan.blobs; each element is written by one goroutine
 }
 
-// fetch stores the blobs and manifests of an image in the layout. It does not change
+// fetchImage stores the blobs and manifests of an image in the layout. It does not change
 // index.json.
-func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
+func (f *fetcher) fetchImage(ctx context.Context, pl *plan) error {
 	f.reused = make([]bool, len(pl.blobs))
 	for _, b := range pl.blobs {
-		f.report(EventQueued, b, 0, false)
+		f.reportBlob(EventQueued, b, 0, false)
 	}
 	first := 0
 	if !pl.forPlatform { // the image is not from an index, so check its platform first
@@ -92,7 +92,7 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	return nil
 }
 
-func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
+func (f *fetcher) reportBlob(kind EventKind, b blob, n int64, reused bool) {
 	if f.progress != nil {
 		f.progress(Event{Kind: kind, Digest: b.Digest.String(), Config: b.config, Size: b.Size, Bytes: n, Reused: reused})
 	}
@@ -100,21 +100,21 @@ func (f *fetcher) report(kind EventKind, b blob, n int64, reused bool) {
 
 // fetchBlob stores one blob. It downloads the blob if necessary, with retries.
 func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
-	f.report(EventStart, b, 0, false)
+	f.reportBlob(EventStart, b, 0, false)
 	have, err := f.layout.VerifyBlob(ctx, b.Descriptor)
 	if err != nil {
 		return err
 	}
 	if have {
 		f.reused[i] = true
-		f.report(EventDone, b, b.Size, true)
+		f.reportBlob(EventDone, b, b.Size, true)
 		return nil
 	}
 	for n := 1; ; n++ {
-		err := f.download(ctx, b)
+		err := f.downloadBlob(ctx, b)
 		if err == nil {
 			f.downloaded.Add(b.Size)
-			f.report(EventDone, b, b.Size, false)
+			f.reportBlob(EventDone, b, b.Size, false)
 			return nil
 		}
 		// Retry a corrupt download only once, because a broken proxy or disk corrupts data
@@ -123,7 +123,7 @@ func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
 		if ctx.Err() != nil || isLocalError(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
 			return fmt.Errorf("blob %s: %w", b.Digest, f.explainForeignLayer(b, err))
 		}
-		f.report(EventRestart, b, 0, false)
+		f.reportBlob(EventRestart, b, 0, false)
 	}
 }
 
@@ -137,11 +137,11 @@ func (f *fetcher) explainForeignLayer(b blob, err error) error {
 	return err
 }
 
-// download makes one attempt to download a blob.
-func (f *fetcher) download(ctx context.Context, b blob) error {
+// downloadBlob makes one attempt to download a blob.
+func (f *fetcher) downloadBlob(ctx context.Context, b blob) error {
 	// Request identity encoding, because blobs are already compressed and the digest
 	// covers the compressed bytes.
-	resp, err := f.session.get(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
+	resp, err := f.session.requestContent(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (m *progressReader) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
 	if n > 0 {
 		m.n += int64(n)
-		m.f.report(EventAdvance, m.b, min(m.n, m.b.Size), false)
+		m.f.reportBlob(EventAdvance, m.b, min(m.n, m.b.Size), false)
 	}
 	return n, err
 }

@@ -123,7 +123,7 @@ func TestHosts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNetwork(t, tt.handler)
 			p := &Puller{Transport: n, Retry: fastRetry, Insecure: tt.insecure}
-			err := mustFail(t, p, tt.host+"/x:v1", []regcred.Credential{good}, t.TempDir())
+			err := mustFail(t, p, tt.host+"/x:v1", []regcred.Credential{goodCredential}, t.TempDir())
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
@@ -172,7 +172,7 @@ func TestNoPlainHTTP(t *testing.T) {
 				got = got || r.URL.Scheme == "http"
 				return nil, errors.New("connection refused")
 			})}
-			err := mustFail(t, p, tt.host+"/x:v1", []regcred.Credential{good}, t.TempDir())
+			err := mustFail(t, p, tt.host+"/x:v1", []regcred.Credential{goodCredential}, t.TempDir())
 			if got != tt.want {
 				t.Errorf("plain HTTP was tried: %t, want %t (%v)", got, tt.want, err)
 			}
@@ -192,7 +192,7 @@ func TestTokenServerElsewhere(t *testing.T) {
 			w.WriteHeader(404)
 		}
 	})
-	err := mustFail(t, &Puller{Transport: n}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
+	err := mustFail(t, &Puller{Transport: n}, "example.com/x:v1", []regcred.Credential{goodCredential}, t.TempDir())
 	if err.Tries[0].Status != 404 {
 		t.Fatalf("status %d, want 404, after a login", err.Tries[0].Status)
 	}
@@ -210,7 +210,7 @@ func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
 		reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: auth, RedirectBlobs: store.URL()}, testregistry.Image{})
-		mustPull(t, &Puller{}, image, []regcred.Credential{good}, t.TempDir())
+		mustPull(t, &Puller{}, image, []regcred.Credential{goodCredential}, t.TempDir())
 		got := store.Requests()
 		if len(got) != 3 {
 			t.Errorf("the store got %d requests, want 3", len(got))
@@ -264,7 +264,7 @@ func TestEchoingServer(t *testing.T) {
 	} {
 		for _, path := range []string{"manifest", "ping"} {
 			t.Run(tt.name+", "+path, func(t *testing.T) {
-				cred := good
+				cred := goodCredential
 				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // encodings change these characters
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "auth.example.com" { // a token server that responds without a token

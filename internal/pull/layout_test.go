@@ -21,14 +21,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-func write(t *testing.T, path, content string) {
+func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	must.Do(t, os.WriteFile(path, []byte(content), 0o666))
 }
 
-// tree returns all files below dir with their content.
-func tree(t *testing.T, dir string) map[string]string {
+// readTree returns all files below dir with their content.
+func readTree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -64,14 +64,14 @@ func TestOutputRefused(t *testing.T) {
 			reg, image, _ := startRegistry(t, testregistry.AuthNone)
 			dir := filepath.Join(t.TempDir(), "out")
 			for name, content := range tt.files {
-				write(t, filepath.Join(dir, name), content)
+				writeFile(t, filepath.Join(dir, name), content)
 			}
-			before := tree(t, dir)
+			before := readTree(t, dir)
 			_, err := (&Puller{}).Pull(t.Context(), image, nil, dir)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("error %v does not say %q and the directory", err, tt.says)
 			}
-			if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
+			if diff := cmp.Diff(before, readTree(t, dir)); diff != "" {
 				t.Errorf("the output changed (-before +after):\n%s", diff)
 			}
 			if got := reg.Requests(); len(got) != 0 {
@@ -90,12 +90,12 @@ func TestOutputTaken(t *testing.T) {
 	const marker = `{"imageLayoutVersion": "1.0.0", "x-unknown": 1}`
 	_, image, digest := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "oci-layout"), marker)
-	write(t, filepath.Join(dir, "index.json"), fmt.Sprintf(old, image))
-	write(t, filepath.Join(dir, "notes.txt"), "mine")
+	writeFile(t, filepath.Join(dir, "oci-layout"), marker)
+	writeFile(t, filepath.Join(dir, "index.json"), fmt.Sprintf(old, image))
+	writeFile(t, filepath.Join(dir, "notes.txt"), "mine")
 
 	must.Get((&Puller{}).Pull(t.Context(), image, nil, dir))(t)
-	files := tree(t, dir)
+	files := readTree(t, dir)
 	if files["oci-layout"] != marker || files["notes.txt"] != "mine" {
 		t.Errorf("other files changed: %q, %q", files["oci-layout"], files["notes.txt"])
 	}
@@ -135,7 +135,7 @@ var damageFuncs = map[string]func(t *testing.T, path string){
 	"other bytes": func(t *testing.T, path string) {
 		raw := must.Get(os.ReadFile(path))(t)
 		raw[len(raw)/2] ^= 1
-		write(t, path, string(raw))
+		writeFile(t, path, string(raw))
 	},
 	"short": func(t *testing.T, path string) {
 		must.Do(t, os.Truncate(path, 10))
@@ -256,7 +256,7 @@ func TestConcurrentPulls(t *testing.T) {
 func TestUnwritable(t *testing.T) {
 	_, image, _ := startRegistry(t, testregistry.AuthNone)
 	parent := filepath.Join(t.TempDir(), "file")
-	write(t, parent, "x")
+	writeFile(t, parent, "x")
 	_, err := (&Puller{}).Pull(t.Context(), image, nil, filepath.Join(parent, "dir"))
 	if err == nil || !strings.Contains(err.Error(), parent) {
 		t.Errorf("error %v does not name %s", err, parent)

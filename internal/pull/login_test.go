@@ -28,12 +28,12 @@ func TestPullAsContainerd(t *testing.T) {
 		cred       regcred.Credential
 		says       string // of the error; "" means that the pull succeeds
 	}{
-		"token server at another port":        {[]string{elsewhere}, 0, "Bearer t", good, ""},
-		"Basic before Bearer":                 {[]string{basic, bearer}, 0, "Bearer t", good, ""},
-		"/v2/ 404, Basic":                     {[]string{basic}, 404, "Basic ", good, ""},
-		"/v2/ 403, Bearer":                    {[]string{bearer}, 403, "Bearer t", good, ""},
-		"/v2/ 200, Basic":                     {[]string{basic}, 200, "Basic ", good, ""},
-		"/v2/ to a sign-in page":              {[]string{basic}, 302, "Basic ", good, ""},
+		"token server at another port":        {[]string{elsewhere}, 0, "Bearer t", goodCredential, ""},
+		"Basic before Bearer":                 {[]string{basic, bearer}, 0, "Bearer t", goodCredential, ""},
+		"/v2/ 404, Basic":                     {[]string{basic}, 404, "Basic ", goodCredential, ""},
+		"/v2/ 403, Bearer":                    {[]string{bearer}, 403, "Bearer t", goodCredential, ""},
+		"/v2/ 200, Basic":                     {[]string{basic}, 200, "Basic ", goodCredential, ""},
+		"/v2/ to a sign-in page":              {[]string{basic}, 302, "Basic ", goodCredential, ""},
 		"no user name, open":                  {nil, 0, "", nameless, ""},
 		"no user name, tokens for everyone":   {[]string{bearer}, 0, "Bearer t", nameless, ""},
 		"no user name, Basic":                 {[]string{basic}, 0, "Basic ", nameless, noBasic},

@@ -143,7 +143,7 @@ func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth
 
 func (pl *plan) addImage(m manifest) error {
 	var image v1.Manifest
-	if err := decode(m, &image); err != nil {
+	if err := decodeManifest(m, &image); err != nil {
 		return err
 	}
 	if err := checkDescriptors(m, append(image.Layers, image.Config)); err != nil {

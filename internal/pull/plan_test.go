@@ -65,7 +65,7 @@ func TestPlatforms(t *testing.T) {
 			if whole := len(tt.have) == 1 || tt.want == "all"; whole != (res.Digest == digest) {
 				t.Errorf("digest %s of %s", res.Digest, digest)
 			}
-			m := must.Get(v1.ParseIndexManifest(strings.NewReader(tree(t, dir)["index.json"])))(t)
+			m := must.Get(v1.ParseIndexManifest(strings.NewReader(readTree(t, dir)["index.json"])))(t)
 			got := ""
 			if p := m.Manifests[0].Platform; p != nil {
 				got = p.String()
@@ -77,8 +77,8 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// put uploads a manifest unchanged.
-func put(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
+// putManifest uploads a manifest unchanged.
+func putManifest(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw)))(t)
 	req.Header.Set("Content-Type", mediaType)
@@ -98,7 +98,7 @@ func TestUnusualManifests(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	good := mustPull(t, &Puller{}, image, nil, dir)
-	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(good.Digest, "sha256:"))]
+	raw := readTree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(good.Digest, "sha256:"))]
 	layer := good.Layers[1]
 	absent := "sha256:" + strings.Repeat("ab", 32)
 	for _, tt := range []struct{ name, mediaType, raw, says string }{
@@ -126,7 +126,7 @@ func TestUnusualManifests(t *testing.T) {
 		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index lists"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			put(t, reg, "odd", tt.mediaType, []byte(tt.raw))
+			putManifest(t, reg, "odd", tt.mediaType, []byte(tt.raw))
 			dir := t.TempDir()
 			err := mustFail(t, &Puller{Retry: fastRetry}, strings.Replace(image, ":v1", ":odd", 1), nil, dir)
 			if !strings.Contains(err.Error(), tt.says) {
@@ -148,7 +148,7 @@ func TestDeepIndex(t *testing.T) {
 	size, mediaType := reg2.ContentLength, ociImage
 	for depth := range maxIndexDepth + 1 {
 		raw := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{"mediaType":%q,"size":%d,"digest":%q}]}`, ociIndex, mediaType, size, digest)
-		put(t, reg, fmt.Sprintf("deep%d", depth), ociIndex, []byte(raw))
+		putManifest(t, reg, fmt.Sprintf("deep%d", depth), ociIndex, []byte(raw))
 		hash, n, err := v1.SHA256(strings.NewReader(raw))
 		if err != nil {
 			t.Fatal(err)
@@ -193,12 +193,12 @@ func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
-	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
+	raw := readTree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
 	one := indexEntryJSON(t, ociImage, raw)
 	many := `{"schemaVersion":2,"manifests":[` + strings.Repeat(one+",", 4999) + one + `]}`
-	put(t, reg, "many", ociIndex, []byte(many))
+	putManifest(t, reg, "many", ociIndex, []byte(many))
 	nested := indexEntryJSON(t, ociIndex, many)
-	put(t, reg, "nested", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+nested+","+nested+","+one+`]}`))
+	putManifest(t, reg, "nested", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+nested+","+nested+","+one+`]}`))
 	for tag, want := range map[string]int{"many": 2, "nested": 3} {
 		reg.ResetLog()
 		res, err := (&Puller{Platform: allPlatforms}).Pull(t.Context(), strings.Replace(image, ":v1", ":"+tag, 1), nil, t.TempDir())
@@ -211,7 +211,7 @@ func TestManifestListedOften(t *testing.T) {
 	}
 	// The descriptor of a manifest that was already downloaded is checked as well.
 	liar := strings.Replace(one, `"size":`, `"size":1`, 1)
-	put(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
+	putManifest(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":liar", 1), nil, t.TempDir())
 	if !strings.Contains(err.Error(), "the index lists") {
 		t.Errorf("got %v, want that the index lies", err)
@@ -226,10 +226,10 @@ func TestManyChildren(t *testing.T) {
 	var entries []string
 	for i := range maxIndexManifests + 1 {
 		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, absent)
-		put(t, reg, "child", ociImage, []byte(child))
+		putManifest(t, reg, "child", ociImage, []byte(child))
 		entries = append(entries, indexEntryJSON(t, ociImage, child))
 	}
-	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
+	putManifest(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	reg.ResetLog()
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
 	if got := countManifestRequests(reg); !strings.Contains(err.Error(), "more than 1000 manifests") || got != maxIndexManifests+1 {
@@ -244,10 +244,10 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	for i := range maxManifestsSize/maxManifestSize + 2 {
 		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, empty)
 		child += strings.Repeat(" ", maxManifestSize-len(child))
-		put(t, reg, "child", ociImage, []byte(child))
+		putManifest(t, reg, "child", ociImage, []byte(child))
 		entries = append(entries, indexEntryJSON(t, ociImage, child))
 	}
-	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
+	putManifest(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	failed := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
 	if want := "manifests together exceed"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)
@@ -268,8 +268,8 @@ func TestArtifact(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
-	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
-	put(t, reg, "chart", ociImage, []byte(strings.Replace(raw, "application/vnd.oci.image.config.v1+json", "application/vnd.cncf.helm.config.v1+json", 1)))
+	raw := readTree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
+	putManifest(t, reg, "chart", ociImage, []byte(strings.Replace(raw, "application/vnd.oci.image.config.v1+json", "application/vnd.cncf.helm.config.v1+json", 1)))
 	p := &Puller{Platform: "plan9/mips"} // an artifact has no platform
 	got, err := p.Pull(t.Context(), strings.Replace(image, ":v1", ":chart", 1), nil, t.TempDir())
 	if err != nil || got.Platform != "" || len(got.Layers) != 2 {

@@ -147,7 +147,7 @@ type layoutPull struct {
 
 // try runs a complete pull with one credential.
 func (j *layoutPull) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
-	s, err := j.login(ctx, cred)
+	s, err := j.logIn(ctx, cred)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (j *layoutPull) try(ctx context.Context, cred *regcred.Credential) (*Result
 	}
 	defer lay.Close()
 	f := &fetcher{session: s, layout: lay, progress: j.p.Progress, parallel: cmp.Or(j.p.Parallel, 3)}
-	if err := f.fetch(ctx, pl); err != nil {
+	if err := f.fetchImage(ctx, pl); err != nil {
 		return nil, err
 	}
 	for !j.p.mu.TryLock() { // Lock would ignore the context

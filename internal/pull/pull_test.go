@@ -35,9 +35,9 @@ import (
 )
 
 var (
-	good = regcred.Credential{Provider: "good", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
-	bad  = regcred.Credential{Provider: "bad", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret + "-old")}
-	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
+	goodCredential = regcred.Credential{Provider: "good", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
+	wrongCredential  = regcred.Credential{Provider: "bad", Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret + "-old")}
+	devCredential  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
 // fastRetry shortens the delays between retries. Package login tests the delays.
@@ -152,9 +152,9 @@ func TestPull(t *testing.T) {
 		creds []regcred.Credential
 	}{
 		{"open registry, anonymous", testregistry.AuthNone, nil},
-		{"open registry, with a credential", testregistry.AuthNone, []regcred.Credential{good}},
-		{"basic", testregistry.AuthBasic, []regcred.Credential{good}},
-		{"bearer", testregistry.AuthBearer, []regcred.Credential{good}},
+		{"open registry, with a credential", testregistry.AuthNone, []regcred.Credential{goodCredential}},
+		{"basic", testregistry.AuthBasic, []regcred.Credential{goodCredential}},
+		{"bearer", testregistry.AuthBearer, []regcred.Credential{goodCredential}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			reg, image, digest := startRegistry(t, tt.auth)
@@ -201,7 +201,7 @@ func TestCredentialsInOrder(t *testing.T) {
 		reg, image, _ := startRegistry(t, auth)
 		var refused []string
 		p := &Puller{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
-		res := mustPull(t, p, image, []regcred.Credential{bad, good, dev}, t.TempDir())
+		res := mustPull(t, p, image, []regcred.Credential{wrongCredential, goodCredential, devCredential}, t.TempDir())
 		if res.Credential == nil || res.Credential.Provider != "good" {
 			t.Errorf("worked: %+v, want the second credential", res.Credential)
 		}
@@ -229,7 +229,7 @@ func TestAllRefused(t *testing.T) {
 		var refused []string
 		p := &Puller{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
 		dir := filepath.Join(t.TempDir(), "out")
-		err := mustFail(t, p, image, []regcred.Credential{bad, dev}, dir)
+		err := mustFail(t, p, image, []regcred.Credential{wrongCredential, devCredential}, dir)
 		var got []string
 		for _, try := range err.Tries {
 			got = append(got, fmt.Sprintf("%s: %d %s", try.CredentialText(), try.Status, try.Code))
@@ -315,10 +315,10 @@ func TestRegistryFaults(t *testing.T) {
 			reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: []testregistry.Rule{
 				{User: "ci", Prefix: "team", Pull: true},
 			}}, testregistry.Image{Layers: 1})
-			creds := []regcred.Credential{good}
+			creds := []regcred.Credential{goodCredential}
 			switch tt.status {
 			case 403:
-				creds = []regcred.Credential{dev}
+				creds = []regcred.Credential{devCredential}
 			case 404:
 				image = strings.TrimSuffix(image, ":v1") + ":missing"
 			}
@@ -364,7 +364,7 @@ func TestTokenExpiresInTheMiddle(t *testing.T) {
 			reg.ExpireTokens()
 		}
 	}}
-	mustPull(t, p, image, []regcred.Credential{good}, t.TempDir())
+	mustPull(t, p, image, []regcred.Credential{goodCredential}, t.TempDir())
 	expired := 0
 	for _, r := range reg.Requests() {
 		if r.Scheme == "Bearer" && r.Status == 401 {
@@ -380,7 +380,7 @@ func TestTokenExpiresInTheMiddle(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	reg, image, digest := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{LayerSize: 1 << 20})
 	dir := t.TempDir()
-	mustPull(t, &Puller{}, image, []regcred.Credential{good}, dir)
+	mustPull(t, &Puller{}, image, []regcred.Credential{goodCredential}, dir)
 	before, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +396,7 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}}
-	_, err = p.Pull(ctx, strings.Replace(image, ":v1", ":v2", 1), []regcred.Credential{good, dev}, dir)
+	_, err = p.Pull(ctx, strings.Replace(image, ":v1", ":v2", 1), []regcred.Credential{goodCredential, devCredential}, dir)
 	var all *Error
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &all) || len(all.Tries) != 1 || all.Untried != 1 {
 		t.Errorf("error %v, want one try that was cancelled, and one not made", err)

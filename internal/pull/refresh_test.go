@@ -43,5 +43,5 @@ func TestRefreshTokens(t *testing.T) {
 	}))
 	defer srv.Close()
 	image = strings.TrimPrefix(srv.URL, "http://") + strings.TrimPrefix(image, reg.Addr())
-	mustPull(t, &Puller{Retry: fastRetry, Parallel: 8}, image, []regcred.Credential{good}, t.TempDir())
+	mustPull(t, &Puller{Retry: fastRetry, Parallel: 8}, image, []regcred.Credential{goodCredential}, t.TempDir())
 }

@@ -25,7 +25,7 @@ import (
 
 const anImage = "registry.example/team/app:v1"
 
-func dial(t *testing.T, s *testcri.Server, opts RuntimeOptions) *Runtime {
+func dialServer(t *testing.T, s *testcri.Server, opts RuntimeOptions) *Runtime {
 	t.Helper()
 	s.Start(t)
 	r := must.Get(DialRuntime(t.Context(), "unix://"+s.Socket, opts))(t)
@@ -40,7 +40,7 @@ func fixedLookup(creds ...regcred.Credential) func(context.Context) ([]regcred.C
 
 // onlyDev is a registry that accepts only the user "dev".
 func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
-	if req.Auth.GetUsername() != dev.Username {
+	if req.Auth.GetUsername() != devCredential.Username {
 		return "", testcri.UnauthorizedError(req)
 	}
 	return "sha256:abc", nil
@@ -49,12 +49,12 @@ func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error
 func TestRuntimeTriesInOrder(t *testing.T) {
 	s := &testcri.Server{OnPullImage: onlyDev}
 	var refused []string
-	r := dial(t, s, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Username) }})
-	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good)))(t)
-	if res.Credential.Username != dev.Username || res.ImageRef != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
+	r := dialServer(t, s, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Username) }})
+	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential, devCredential, goodCredential)))(t)
+	if res.Credential.Username != devCredential.Username || res.ImageRef != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
 		t.Errorf("got %+v, want a pull with the second credential after a 401", res)
 	}
-	if diff := cmp.Diff([]string{good.Username}, refused); diff != "" {
+	if diff := cmp.Diff([]string{goodCredential.Username}, refused); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	pulls := s.PullRequests()
@@ -62,15 +62,15 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 		t.Fatalf("%d pulls, want 2: the third credential is not needed", len(pulls))
 	}
 	auth := pulls[1].Auth
-	if auth.Username != dev.Username || auth.Password != dev.Password.Reveal() || auth.Auth != "" || auth.IdentityToken != "" || auth.RegistryToken != "" {
+	if auth.Username != devCredential.Username || auth.Password != devCredential.Password.Reveal() || auth.Auth != "" || auth.IdentityToken != "" || auth.RegistryToken != "" {
 		t.Error("want user name and password, and nothing else")
 	}
 }
 
 func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
 	s := &testcri.Server{OnPullImage: onlyDev}
-	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, good))
+	r := dialServer(t, s, RuntimeOptions{})
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential, goodCredential))
 	var failed *Error
 	if !errors.As(err, &failed) || len(failed.Tries) != 2 || failed.Untried != 0 {
 		t.Errorf("got %v, want an *Error of two tries", err)
@@ -98,8 +98,8 @@ func TestRuntimeImageSpec(t *testing.T) {
 		{"registry.example/app@sha256:" + strings.Repeat("a", 64), "registry.example/app@sha256:" + strings.Repeat("a", 64), "https://registry.example"},
 	} {
 		s := &testcri.Server{}
-		r := dial(t, s, RuntimeOptions{})
-		if _, err := r.Pull(t.Context(), tt.image, PullAlways, fixedLookup(good)); err != nil {
+		r := dialServer(t, s, RuntimeOptions{})
+		if _, err := r.Pull(t.Context(), tt.image, PullAlways, fixedLookup(goodCredential)); err != nil {
 			t.Errorf("%s: %v", tt.image, err)
 			continue
 		}
@@ -112,7 +112,7 @@ func TestRuntimeImageSpec(t *testing.T) {
 
 func TestRuntimeBadReference(t *testing.T) {
 	s := &testcri.Server{}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	for _, image := range []string{"", "registry.example/UPPER:v1", "a b", "registry.example/app:v1\n"} {
 		_, err := r.Pull(t.Context(), image, PullAlways, fixedLookup())
 		if err == nil || !strings.Contains(err.Error(), "not an image reference") {
@@ -144,7 +144,7 @@ func TestRuntimePolicy(t *testing.T) {
 				return &runtimeapi.Image{Id: "sha256:there", Size: 42}, nil
 			}
 		}
-		r := dial(t, s, RuntimeOptions{})
+		r := dialServer(t, s, RuntimeOptions{})
 		lookups := 0
 		res, err := r.Pull(t.Context(), anImage, tt.policy, func(context.Context) ([]regcred.Credential, error) {
 			lookups++
@@ -161,7 +161,7 @@ func TestRuntimePolicy(t *testing.T) {
 
 func TestRuntimeLookupFails(t *testing.T) {
 	s := &testcri.Server{}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	failure := errors.New("no route to metadata server")
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, func(context.Context) ([]regcred.Credential, error) { return nil, failure })
 	if err != failure || len(s.PullRequests()) != 0 {
@@ -173,8 +173,8 @@ func TestRuntimeDiskFull(t *testing.T) {
 	s := &testcri.Server{OnPullImage: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unknown, "failed to extract layer: write /var/lib/containerd/x: no space left on device")
 	}}
-	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev))
+	r := dialServer(t, s, RuntimeOptions{})
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential, devCredential))
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Untried != 1 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free up space") {
 		t.Errorf("got %v, want ENOSPC, what to do, and one credential not tried", err)
@@ -184,7 +184,7 @@ func TestRuntimeDiskFull(t *testing.T) {
 // TestRuntimeNoUserName verifies that the runtime decides about a credential without a user name, as with a kubelet.
 func TestRuntimeNoUserName(t *testing.T) {
 	s := &testcri.Server{}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)}))
 	if err != nil || len(s.PullRequests()) != 1 {
 		t.Errorf("got %v and %d pulls, want one", err, len(s.PullRequests()))
@@ -210,13 +210,13 @@ func TestRuntimeRestart(t *testing.T) {
 		}
 		return nil, nil
 	}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	go func() {
 		<-began
 		s.Stop()
 		s.Start(t)
 	}()
-	res, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
+	res, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential))
 	if err != nil || res.ImageRef != "sha256:abc" || len(res.Failed) != 0 {
 		t.Errorf("got %+v, %v; want the pull, repeated", res, err)
 	}
@@ -232,8 +232,8 @@ func TestRuntimeGone(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	r := dial(t, s, RuntimeOptions{ReconnectTimeout: 100 * time.Millisecond})
-	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev))
+	r := dialServer(t, s, RuntimeOptions{ReconnectTimeout: 100 * time.Millisecond})
+	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential, devCredential))
 	var failed *Error
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
@@ -250,8 +250,8 @@ func TestRuntimeUnavailableTwice(t *testing.T) {
 	s := &testcri.Server{OnPullImage: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unavailable, "try later")
 	}}
-	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good)); err == nil || len(s.PullRequests()) != 2 {
+	r := dialServer(t, s, RuntimeOptions{})
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential)); err == nil || len(s.PullRequests()) != 2 {
 		t.Errorf("got %v after %d pulls, want an error after 2", err, len(s.PullRequests()))
 	}
 }
@@ -262,7 +262,7 @@ func TestRuntimeHangs(t *testing.T) {
 		OnImageStatus: func(ctx context.Context, _ *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return nil, hang(ctx) },
 		OnPullImage:   func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) { return "", hang(ctx) },
 	}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	r.opts.Timeout = 20 * time.Millisecond // does not apply to the connection, which may take longer
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup())
 	// A timeout is ErrRuntimeGone, so that the next image is not requested, which would take
@@ -273,7 +273,7 @@ func TestRuntimeHangs(t *testing.T) {
 	cause := errors.New("not pulled within 20ms")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
 	defer cancel()
-	_, err = r.Pull(ctx, anImage, PullAlways, fixedLookup(good, dev))
+	_, err = r.Pull(ctx, anImage, PullAlways, fixedLookup(goodCredential, devCredential))
 	var failed *Error
 	if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || failed.Untried != 1 || !strings.Contains(err.Error(), cause.Error()) {
 		t.Errorf("pull: %v, want the deadline and its cause, one credential not tried", err)
@@ -289,8 +289,8 @@ func TestRuntimeCanceled(t *testing.T) {
 		told <- true
 		return "", ctx.Err()
 	}}
-	r := dial(t, s, RuntimeOptions{})
-	_, err := r.Pull(ctx, anImage, PullAlways, fixedLookup(good, dev))
+	r := dialServer(t, s, RuntimeOptions{})
+	_, err := r.Pull(ctx, anImage, PullAlways, fixedLookup(goodCredential, devCredential))
 	if !errors.Is(err, context.Canceled) || len(s.PullRequests()) != 1 {
 		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.PullRequests()))
 	}
@@ -305,13 +305,13 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 		OnImageStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return there, nil },
 		OnPullImage:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
 	}
-	r := dial(t, s, RuntimeOptions{})
-	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
+	r := dialServer(t, s, RuntimeOptions{})
+	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
 		t.Errorf("no reference: got %v", err)
 	}
 	for name, image := range map[string]*runtimeapi.Image{"no ID": {Size: 42}, "no size": {Id: "sha256:there"}} {
 		there = image
-		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup(good)); err == nil || !strings.Contains(err.Error(), "reports no ID or size") {
+		if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup(goodCredential)); err == nil || !strings.Contains(err.Error(), "reports no ID or size") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -324,7 +324,7 @@ func TestRuntimeLargeMessage(t *testing.T) {
 	s := &testcri.Server{OnImageStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 		return &runtimeapi.Image{Id: strings.Repeat("x", size), Size: 1}, nil
 	}}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); err != nil || len(res.ImageRef) != size {
 		t.Errorf("5 MiB: %v", err)
 	}

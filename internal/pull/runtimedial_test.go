@@ -25,13 +25,13 @@ import (
 )
 
 func TestDialRuntimeName(t *testing.T) {
-	if got, want := dial(t, &testcri.Server{}, RuntimeOptions{}).String(), "testcri 1.0"; got != want {
+	if got, want := dialServer(t, &testcri.Server{}, RuntimeOptions{}).String(), "testcri 1.0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	proxy := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
 		return nil, status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
 	}}
-	if got, want := dial(t, proxy, RuntimeOptions{}).String(), "an image service"; got != want {
+	if got, want := dialServer(t, proxy, RuntimeOptions{}).String(), "an image service"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -46,7 +46,7 @@ func TestDialRuntimeTooEarly(t *testing.T) {
 		}
 		return &runtimeapi.VersionResponse{RuntimeName: "late"}, nil
 	}}
-	if got := dial(t, s, RuntimeOptions{}).String(); got != "late" || asked != 3 {
+	if got := dialServer(t, s, RuntimeOptions{}).String(); got != "late" || asked != 3 {
 		t.Errorf("got %q after %d questions, want late after 3", got, asked)
 	}
 }
@@ -63,9 +63,9 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"missing", "unix://" + dir + "/none.sock", "none.sock: no such file or directory: is the runtime running, and is this its socket?"},
 		{"a file", file, "is not a socket"},
 		{"a directory", "unix://" + dir, "is not a socket"},
-		{"nobody listens", "unix://" + listen(t, filepath.Join(dir, "dead.sock"), nil), "nothing is listening on the socket: the runtime has exited"},
-		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: the server hangs or is not a CRI runtime"},
-		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "the server is not a CRI runtime or has just exited: "},
+		{"nobody listens", "unix://" + startListener(t, filepath.Join(dir, "dead.sock"), nil), "nothing is listening on the socket: the runtime has exited"},
+		{"hangs", "unix://" + startListener(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: the server hangs or is not a CRI runtime"},
+		{"hangs up", "unix://" + startListener(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "the server is not a CRI runtime or has just exited: "},
 		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "the server is not a CRI runtime or has just exited: "},
 		{"old CRI", "unix://" + startOldRuntime(t), "the server does not support CRI v1"},
 		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": must be a socket path in the form unix:///PATH`},
@@ -102,7 +102,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	var held []net.Conn // prevents the garbage collector from closing them
-	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
+	socket := startListener(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
 	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{Timeout: time.Second})
 	if want := "no response within 1s: the server hangs or is not a CRI runtime"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
@@ -116,9 +116,9 @@ func TestDialRuntimeDenied(t *testing.T) {
 	}
 }
 
-// listen creates a socket and calls serve with each connection. If serve is nil, it closes
+// startListener creates a socket and calls serve with each connection. If serve is nil, it closes
 // the listener but keeps the socket file.
-func listen(t *testing.T, path string, serve func(net.Conn)) string {
+func startListener(t *testing.T, path string, serve func(net.Conn)) string {
 	t.Helper()
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	if serve == nil {

@@ -60,8 +60,8 @@ func TestRuntimeClassifies(t *testing.T) {
 				return "", status.Error(tt.code, tt.text)
 			}}
 			refused := false
-			r := dial(t, s, RuntimeOptions{OnRejected: func(regcred.Credential) { refused = true }})
-			_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
+			r := dialServer(t, s, RuntimeOptions{OnRejected: func(regcred.Credential) { refused = true }})
+			_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential))
 			var failed *Error
 			if !errors.As(err, &failed) || len(s.PullRequests()) != 1 {
 				t.Fatalf("got %v after %d pulls, want an *Error after one", err, len(s.PullRequests()))
@@ -83,10 +83,10 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 		// Redaction must come before truncation, or half of the password would remain.
 		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.TokenSecret+" \x1b[2J"+long+req.Auth.Password)
 	}}
-	r := dial(t, s, RuntimeOptions{})
+	r := dialServer(t, s, RuntimeOptions{})
 	for i, n := range []int{1900, 1905, 1910, 1985} {
 		long = strings.Repeat("x", n)
-		_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
+		_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(goodCredential))
 		canary.AssertAbsent(t, "error", err.Error())
 		if i == 0 && (!strings.Contains(err.Error(), "login as [redacted] at https://blobs.example/x?[redacted]") || strings.ContainsAny(err.Error(), "\n\x1b")) {
 			t.Errorf("error %q", err)
@@ -100,21 +100,21 @@ func TestRuntimeEchoes(t *testing.T) {
 	const message = "failed to fetch: 403 Forbidden: Server message: denied: "
 	for _, secret := range []string{
 		canary.PasswordSecret,
-		basicAuth(&good),
+		basicAuth(&goodCredential),
 		"Bearer " + canary.TokenSecret + "0123456789",
 		`Get "https://cdn.example/x?X-Amz-Signature=` + canary.TokenSecret + `"`,
 		"https://user:" + canary.TokenSecret + "@cdn.example/",
 		"eyJ" + canary.TokenSecret + "." + canary.TokenSecret + "." + canary.TokenSecret,
 	} {
 		x := &login.Secrets{}
-		x.AddCredential(&good)
+		x.AddCredential(&goodCredential)
 		err := newRuntimeError(t.Context(), status.Error(codes.Unknown, message+secret+strings.Repeat(" x", 4000)+secret))
-		try := login.NewFailedAttempt(&good, err, x)
+		try := login.NewFailedAttempt(&goodCredential, err, x)
 		canary.AssertAbsent(t, "a try", fmt.Sprintf("%+v", try))
 		if try.Status != 403 || len(try.Err.Error()) > 2*2000 {
 			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
 		}
-		if strings.HasPrefix(secret, canary.PasswordSecret) || secret == basicAuth(&good) {
+		if strings.HasPrefix(secret, canary.PasswordSecret) || secret == basicAuth(&goodCredential) {
 			continue // before a pull, the runtime does not have these secrets
 		}
 		text := fmt.Errorf("asking: %w", login.SafeError(err)).Error()

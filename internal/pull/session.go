@@ -33,7 +33,7 @@ type session struct {
 	client *http.Client
 }
 
-func (j *layoutPull) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
+func (j *layoutPull) logIn(ctx context.Context, cred *regcred.Credential) (*session, error) {
 	rt, err := j.registry.Login(ctx, cred)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (s *session) redactURLPath(err error) error {
 	return err
 }
 
-// get requests /v2/<repository>/<kind>/<id>.
-func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
+// requestContent requests /v2/<repository>/<kind>/<id>.
+func (s *session) requestContent(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
 	// The client's transport changes the scheme to http if necessary.
 	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
@@ -96,7 +96,7 @@ func (s *session) fetchManifest(ctx context.Context, id string) (manifest, error
 }
 
 func (s *session) getManifest(ctx context.Context, id string) (manifest, error) {
-	resp, err := s.get(ctx, "manifests", id, http.Header{"Accept": {acceptedManifestTypes}})
+	resp, err := s.requestContent(ctx, "manifests", id, http.Header{"Accept": {acceptedManifestTypes}})
 	if err != nil {
 		return manifest{}, err
 	}
@@ -184,14 +184,14 @@ func manifestDigest(id string, raw []byte) (v1.Hash, error) {
 
 func parseIndex(m manifest) ([]v1.Descriptor, error) {
 	var index v1.IndexManifest
-	if err := decode(m, &index); err != nil {
+	if err := decodeManifest(m, &index); err != nil {
 		return nil, err
 	}
 	return index.Manifests, checkDescriptors(m, index.Manifests)
 }
 
-// decode parses a manifest. Its errors contain the manifest's digest.
-func decode(m manifest, into any) error {
+// decodeManifest parses a manifest. Its errors contain the manifest's digest.
+func decodeManifest(m manifest, into any) error {
 	if err := json.Unmarshal(m.raw, into); err != nil {
 		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)
 	}

@@ -24,7 +24,7 @@ func (c *Config) normalizeTables(f *tomlfile.File, doc *parsedFile) bool {
 		r := &doc.Registry[i]
 		keys := []string{"registry", strconv.Itoa(i)}
 		r.file, r.line = f.Path, f.NearestLine(keys...)
-		if line, what, fix := r.normalize(f, keys); what != "" {
+		if line, what, fix := r.normalizeTable(f, keys); what != "" {
 			c.recordRejection(f.Path, line, what, fix)
 			return false
 		}
@@ -94,9 +94,9 @@ func isFullName(name string) bool {
 	return namePattern.MatchString(name) && (strings.ContainsAny(host, ".:") || host == "localhost")
 }
 
-// normalize normalizes a table. If the runtime rejects the table, it returns the line, the problem and
+// normalizeTable normalizes a table. If the runtime rejects the table, it returns the line, the problem and
 // the fix.
-func (r *registry) normalize(f *tomlfile.File, keys []string) (line int, what, fix string) {
+func (r *registry) normalizeTable(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.NearestLine(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 	var ok bool

@@ -34,7 +34,7 @@ func readAsCRIO(t *testing.T, files map[string]string) *registriesconf.Config {
 	return must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root}))(t)
 }
 
-func parse(t *testing.T, image string) route.Image {
+func parseImage(t *testing.T, image string) route.Image {
 	t.Helper()
 	return must.Get(route.Parse(image))(t)
 }
@@ -70,7 +70,7 @@ func TestRoute(t *testing.T) {
 		"a load error":           {map[string]string{mainConfigPath: "\n[[registry]]\nlocation = 'https://quay.io'\n"}, "docker.io/a/b", mainConfigPath + ":3: location has a scheme"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := readAsCRIO(t, tt.files).Route(parse(t, tt.image)).String()
+			got := readAsCRIO(t, tt.files).Route(parseImage(t, tt.image)).String()
 			canary.AssertAbsent(t, "a route", got)
 			if !strings.Contains(got, tt.want) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
@@ -146,7 +146,7 @@ func TestMirrorWithoutCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, f := range readAsCRIO(t, tt.files).Route(parse(t, "quay.io/a/b:1")).Findings {
+			for _, f := range readAsCRIO(t, tt.files).Route(parseImage(t, "quay.io/a/b:1")).Findings {
 				got += fmt.Sprintf("%s %s:%d", f.Severity, f.File, f.Line)
 				if f.Rule != "mirror-no-login" || !strings.Contains(f.Fix, "add one for m.example to /root/.config/containers/auth.json") {
 					t.Errorf("got %+v", f)
@@ -174,7 +174,7 @@ func TestPasswords(t *testing.T) {
 	} {
 		c := readAsCRIO(t, map[string]string{mainConfigPath: text})
 		canary.AssertAbsent(t, text, fmt.Sprint(c.Check(), c.Hosts()))
-		w := c.Route(parse(t, "quay.io/a/b:1"))
+		w := c.Route(parseImage(t, "quay.io/a/b:1"))
 		data := must.Get(json.Marshal(w))(t)
 		canary.AssertAbsent(t, text, w.String()+string(data))
 	}
@@ -199,7 +199,7 @@ func FuzzRoute(f *testing.F) {
 			return
 		}
 		for _, image := range []string{"x", "quay.io:5000/a@sha256:" + strings.Repeat("0", 64)} {
-			if w := c.Route(parse(t, image)); w.FailureReason == "" && len(w.Hops) == 0 {
+			if w := c.Route(parseImage(t, image)); w.FailureReason == "" && len(w.Hops) == 0 {
 				t.Errorf("%s: %+v", image, w)
 			}
 		}

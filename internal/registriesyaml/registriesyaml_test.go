@@ -22,7 +22,7 @@ import (
 
 const registriesFile = "/etc/rancher/k3s/registries.yaml"
 
-func write(t testing.TB, text string) inroot.FS {
+func writeConfig(t testing.TB, text string) inroot.FS {
 	t.Helper()
 	root := t.TempDir()
 	must.Do(t, os.MkdirAll(filepath.Join(root, filepath.Dir(registriesFile)), 0o700))
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		"a list":            {"- mirrors\n", []string{"error registries-yaml 1 use mirrors: and configs: as top-level keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := must.Get(registriesyaml.Check(write(t, tt.text), registriesFile, "k3s"))(t)
+			found := must.Get(registriesyaml.Check(writeConfig(t, tt.text), registriesFile, "k3s"))(t)
 			var got []string
 			for _, f := range found {
 				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Fix))
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 	if _, err := registriesyaml.Check(inroot.FS{Root: t.TempDir()}, registriesFile, "k3s"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := registriesyaml.Check(write(t, strings.Repeat("#\n", 1<<20)), registriesFile, "k3s"); err == nil {
+	if _, err := registriesyaml.Check(writeConfig(t, strings.Repeat("#\n", 1<<20)), registriesFile, "k3s"); err == nil {
 		t.Error("a file of 2 MB is read")
 	}
 }
@@ -88,7 +88,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add("mirrors:\n  a:\n    endpoint: [b]\nconfigs: {a: {auth: {username: x}}}\n")
 	f.Add("a: &a [*a]\n")
 	f.Add("mirrors: &m\n  a: *m\n")
-	root := write(f, "")
+	root := writeConfig(f, "")
 	f.Fuzz(func(t *testing.T, text string) {
 		must.Do(t, os.WriteFile(filepath.Join(root.Root, registriesFile), []byte(text), 0o600))
 		if found, err := registriesyaml.Check(root, registriesFile, "k3s"); err == nil && len(found) > 50 {

@@ -92,9 +92,9 @@ func (c *Cloud) ClassifyPattern(pattern string, more ...string) PatternScope {
 	reach := ScopeForeign
 	for _, own := range slices.Concat(c.Hosts, more) {
 		switch name, port, _ := strings.Cut(host, ":"); {
-		case covers(own, host), port == "443" && covers(own, name):
+		case coversHosts(own, host), port == "443" && coversHosts(own, name):
 			return ScopeOwn
-		case overlaps(own, host):
+		case hostsOverlap(own, host):
 			reach = ScopeMixed
 		}
 	}
@@ -118,13 +118,13 @@ func PatternHost(pattern string) string {
 	return host + ":" + at.Port
 }
 
-// covers reports whether host pattern a matches every host that b matches.
-func covers(a, b string) bool {
+// coversHosts reports whether host pattern a matches every host that b matches.
+func coversHosts(a, b string) bool {
 	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool { return a == b || a == "*" })
 }
 
-// overlaps reports whether two host patterns may match the same host.
-func overlaps(a, b string) bool {
+// hostsOverlap reports whether two host patterns may match the same host.
+func hostsOverlap(a, b string) bool {
 	return slices.EqualFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) bool {
 		return a == b || a == "*" || strings.Contains(b, "*") && literalPrefixesAgree(a, b)
 	})

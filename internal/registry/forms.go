@@ -123,7 +123,7 @@ type labelKind struct {
 	valid       func(string) bool // checks labels with these characters; nil accepts all
 }
 
-func (l formLabel) glob() string {
+func (l formLabel) globPattern() string {
 	if l.kind != nil {
 		return "*" + l.literal
 	}
@@ -157,15 +157,15 @@ func (l formLabel) canMatch(pattern string) bool {
 		return false
 	case !star:
 		text, ok := strings.CutSuffix(pattern, l.literal)
-		return ok && l.kind.contains(text)
+		return ok && l.kind.containsLabel(text)
 	}
 	n, m := min(len(head), len(l.kind.prefix)), min(len(tail), len(l.literal))
 	return strings.Trim(pattern, l.kind.chars+"*") == "" && head[:n] == l.kind.prefix[:n] &&
 		tail[len(tail)-m:] == l.literal[len(l.literal)-m:]
 }
 
-// contains reports whether label can be a label of the kind. It does not check reserved prefixes.
-func (k *labelKind) contains(label string) bool {
+// containsLabel reports whether label can be a label of the kind. It does not check reserved prefixes.
+func (k *labelKind) containsLabel(label string) bool {
 	return label != "" && strings.Trim(label, k.chars) == "" && strings.HasPrefix(label, k.prefix) && (k.valid == nil || k.valid(label))
 }
 
@@ -218,7 +218,7 @@ func (f hostForm) mismatchReason(pattern []string) string {
 func (f hostForm) suggestPattern(given []string) string {
 	labels, next := make([]string, len(f.labels)), 0
 	for i, l := range f.labels {
-		labels[i] = l.glob()
+		labels[i] = l.globPattern()
 		if len(given) == len(f.labels) {
 			if l.canMatch(given[i]) {
 				labels[i] = given[i]

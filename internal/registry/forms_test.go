@@ -179,7 +179,7 @@ func sampleHosts(seed []byte) (list []string) {
 			for _, l := range form.labels {
 				text := l.literal
 				if l.kind != nil {
-					text = l.kind.sample(seed) + l.literal
+					text = l.kind.sampleLabel(seed) + l.literal
 				}
 				labels = append(labels, text)
 			}

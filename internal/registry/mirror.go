@@ -76,7 +76,7 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	for _, entry := range entries {
 		r, err := parseRule(entry)
 		if err == nil {
-			err = r.validate(opts)
+			err = r.validateRule(opts)
 		}
 		at := slices.IndexFunc(m.rules, func(o MirrorRule) bool { return o.Source == r.Source })
 		if err == nil && at >= 0 && m.rules[at] != r {
@@ -146,8 +146,8 @@ func splitHostPath(s string) (host, path string, err error) {
 	return host, path, nil
 }
 
-// validate rejects a rule that would send a credential to a third party.
-func (r MirrorRule) validate(opts MirrorOptions) error {
+// validateRule rejects a rule that would send a credential to a third party.
+func (r MirrorRule) validateRule(opts MirrorOptions) error {
 	source, _, _ := strings.Cut(r.Source, "/")
 	target := opts.IsAllowedTarget
 	if target == nil {
@@ -187,16 +187,16 @@ func (m Mirrors) Sources() (list []string) {
 // Find returns the rule with the longest source that matches an image.
 func (m Mirrors) Find(image string) (MirrorRule, bool) {
 	for _, r := range m.rules {
-		if r.covers(image) {
+		if r.coversImage(image) {
 			return r, true
 		}
 	}
 	return MirrorRule{}, false
 }
 
-// covers reports whether the image is the source or begins with it. The source must end at the end
+// coversImage reports whether the image is the source or begins with it. The source must end at the end
 // of a path component.
-func (r MirrorRule) covers(image string) bool {
+func (r MirrorRule) coversImage(image string) bool {
 	image = trimScheme(image)
 	host, path, _ := strings.Cut(image, "/")
 	rest, ok := strings.CutPrefix(joinHostPath(strings.ToLower(host), path), r.Source)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// expression returns a regular expression that matches exactly the labels of the kind.
-func (k *labelKind) expression() string {
+// regexpText returns a regular expression that matches exactly the labels of the kind.
+func (k *labelKind) regexpText() string {
 	if k.name == "REGION" && k.prefix != "" {
 		return k.prefix + `([a-z]+-)*[a-z]+-[0-9]{1,2}`
 	}
@@ -25,20 +25,20 @@ func (k *labelKind) expression() string {
 // TestContains compares contains with the regular expressions.
 func TestContains(t *testing.T) {
 	for _, k := range slices.Concat(labelKinds(""), labelKinds("cn-"), labelKinds("us-iso-")) {
-		re := regexp.MustCompile("^(?:" + k.expression() + ")$")
+		re := regexp.MustCompile("^(?:" + k.regexpText() + ")$")
 		for label := range strings.FieldsSeq("a 1 - -a a- a-b abc-1 us-east-1 us-east us-east-123 us--1 u-east-1 abcde-east-1 us-gov-west-1 cn-north-1 cn-1 us-iso-1 us-iso-east-1 " +
 			"us-e1st-1 111122223333 11112222333 1111222233334 vpce- vpce-0 vpc-0 europe-west1 1europe team teams teams-1 teams-a-b teams- TEAMS a_b " + strings.Repeat("a", 50) + " " + strings.Repeat("a", 51)) {
-			if got, want := k.contains(label), re.MatchString(label); got != want {
+			if got, want := k.containsLabel(label), re.MatchString(label); got != want {
 				t.Errorf("%s: contains(%q) = %v, want %v", k.description, label, got, want)
 			}
 		}
 	}
 }
 
-// sample returns a label of the kind. It runs the compiled regular expression as a generator. The
+// sampleLabel returns a label of the kind. It runs the compiled regular expression as a generator. The
 // seed selects the branches.
-func (k *labelKind) sample(seed []byte) string {
-	re, err := syntax.Parse(k.expression(), syntax.Perl)
+func (k *labelKind) sampleLabel(seed []byte) string {
+	re, err := syntax.Parse(k.regexpText(), syntax.Perl)
 	if err != nil {
 		panic(err)
 	}

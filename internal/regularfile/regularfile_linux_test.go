@@ -35,7 +35,7 @@ func TestNotRegular(t *testing.T) {
 	}
 	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	if _, err := ReadIn(t.Context(), root, "pipe", 1); text(BareError(err)) != "is a named pipe, not a regular file" {
+	if _, err := ReadIn(t.Context(), root, "pipe", 1); errorText(BareError(err)) != "is a named pipe, not a regular file" {
 		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
@@ -49,7 +49,7 @@ type swappedFS struct {
 func (s swappedFS) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
 
 func TestFileReplacedByPipe(t *testing.T) {
-	path, _ := write(t, "")
+	path, _ := writeFile(t, "")
 	pipe := path + ".pipe"
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := open(swappedFS{regular: path}, pipe)
@@ -75,7 +75,7 @@ func TestSlowRead(t *testing.T) {
 	cancel(why)
 	s := slowFS{until: make(chan struct{})}
 	defer close(s.until)
-	if _, err := read(ctx, s, "/", 1); !errors.Is(err, why) || text(err) != "read /: too slow" {
+	if _, err := read(ctx, s, "/", 1); !errors.Is(err, why) || errorText(err) != "read /: too slow" {
 		t.Errorf("got %v, want %v", err, why)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// write creates a file, and returns its path and an os.Root for its directory.
-func write(t *testing.T, data string) (path string, root *os.Root) {
+// writeFile creates a file, and returns its path and an os.Root for its directory.
+func writeFile(t *testing.T, data string) (path string, root *os.Root) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
 	must.Do(t, os.WriteFile(path, []byte(data), 0o600))
@@ -38,13 +38,13 @@ func TestRead(t *testing.T) {
 		"one more":     {"abcde", 4, "larger than 4 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, root := write(t, tt.data)
+			path, root := writeFile(t, tt.data)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			outside, errOutside := Read(context.Background(), path, tt.max)
 			inside, errInside := ReadIn(ctx, root, "file", tt.max)
 			for _, err := range []error{errOutside, errInside} {
-				if got := text(BareError(err)); got != tt.cause {
+				if got := errorText(BareError(err)); got != tt.cause {
 					t.Errorf("got error %q, want %q", got, tt.cause)
 				}
 				if large, ok := errors.AsType[*TooLargeError](err); ok && large.Max != tt.max {
@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -70,7 +70,7 @@ func text(err error) string {
 }
 
 func TestReadErrors(t *testing.T) {
-	path, root := write(t, "")
+	path, root := writeFile(t, "")
 	dir := filepath.Dir(path)
 	if err := os.Symlink(dir, filepath.Join(dir, "out")); err != nil {
 		t.Skip(err)
@@ -80,13 +80,13 @@ func TestReadErrors(t *testing.T) {
 		t.Errorf("got %v, want an error that it is missing", err)
 	}
 	_, err = Read(t.Context(), dir, 1)
-	if got, want := text(err), "read "+dir+": is a directory, not a regular file"; got != want {
+	if got, want := errorText(err), "read "+dir+": is a directory, not a regular file"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if _, err = ReadIn(t.Context(), root, "out/file", 1); err == nil {
 		t.Error("a link has led out of the directory")
 	}
-	if _, err = OpenIn(root, "."); text(BareError(err)) != "is a directory, not a regular file" {
+	if _, err = OpenIn(root, "."); errorText(BareError(err)) != "is a directory, not a regular file" {
 		t.Errorf("got %v, want an error that it is a directory", err)
 	}
 }

@@ -36,7 +36,7 @@ func (t *Transport) Preconnect(ctx context.Context, address string) {
 		return
 	}
 	if t.trust.customPool == nil {
-		systemBundle.start() // requests through a proxy need the CAs too
+		systemBundle.startReading() // requests through a proxy need the CAs too
 	}
 	if proxy, err := t.proxyURL(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host}); proxy != nil || err != nil {
 		return
@@ -66,9 +66,9 @@ func (t *Transport) openPreconnection(ctx context.Context, a *preconnection, add
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
 		s = &t.fullTransport
 	}
-	conn, err := t.connect(ctx, s, "tcp", addr)
+	conn, err := t.dialAndHandshake(ctx, s, "tcp", addr)
 	if s == &t.bundleTransport && t.shouldTryAllCAs(ctx, err) {
-		conn, err = t.connect(ctx, &t.fullTransport, "tcp", addr)
+		conn, err = t.dialAndHandshake(ctx, &t.fullTransport, "tcp", addr)
 	}
 	if err != nil {
 		return

@@ -23,7 +23,7 @@ import (
 // TestAlternatives verifies that the first reachable host is used, and that the next request
 // tries this host first.
 func TestAlternatives(t *testing.T) {
-	s := server(t)
+	s := startServer(t)
 	var dialed []string
 	base := remote.NewBaseTransport()
 	base.Proxy = nil

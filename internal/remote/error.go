@@ -58,8 +58,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// temporary reports whether a retry might succeed.
-func (e *Error) temporary() bool {
+// isTemporary reports whether a retry might succeed.
+func (e *Error) isTemporary() bool {
 	if e.Err != nil {
 		return !errors.Is(e.Err, errPermanent)
 	}

@@ -30,7 +30,7 @@ func TestPackedAnswer(t *testing.T) {
 			w := gzip.NewWriter(&b)
 			w.Write(make([]byte, tt.size))
 			w.Close()
-			s := server(t)
+			s := startServer(t)
 			s.Inject(testcloud.Fault{Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: b.String()})
 			answer, err := newFastClient().Do(t.Context(), remote.Call{Step: "ask", URL: s.URL()})
 			switch {

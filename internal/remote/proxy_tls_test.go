@@ -19,7 +19,7 @@ import (
 // TestCauseOfProxysTLS verifies the errors for an https proxy that does not use TLS or has an
 // untrusted certificate. These errors are not retried.
 func TestCauseOfProxysTLS(t *testing.T) {
-	stranger := newTestCA(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
+	stranger := newTestCA(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echoHandler)
 	for name, tt := range map[string]struct {
 		proxy string
 		trust *tls.Config

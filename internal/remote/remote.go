@@ -88,12 +88,12 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: CheckRedirect}
 	for attempt := 1; ; attempt++ {
-		answer, failed := c.try(ctx, client, call)
+		answer, failed := c.attemptOnce(ctx, client, call)
 		if failed == nil {
 			return answer, nil
 		}
 		failed.Attempts = attempt
-		again := failed.temporary() || failed.Err == nil && slices.Contains(call.RetryStatuses, failed.Status)
+		again := failed.isTemporary() || failed.Err == nil && slices.Contains(call.RetryStatuses, failed.Status)
 		attempts, backoff := maxAttempts, cmp.Or(max(c.Backoff, 0), 250*time.Millisecond)
 		if call.RetryLonger && failed.Err == nil {
 			attempts, backoff = 2*maxAttempts, 4*backoff
@@ -104,8 +104,8 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 	}
 }
 
-// try makes one attempt.
-func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Response, *Error) {
+// attemptOnce makes one attempt.
+func (c Client) attemptOnce(ctx context.Context, client *http.Client, call Call) (*Response, *Error) {
 	timeout := cmp.Or(max(c.Timeout, 0), 14*time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %v", timeout))
 	defer cancel()

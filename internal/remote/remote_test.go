@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// server responds to every request with the same body.
-func server(t *testing.T) *testcloud.Server {
+// startServer responds to every request with the same body.
+func startServer(t *testing.T) *testcloud.Server {
 	t.Helper()
 	s := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
 	t.Cleanup(s.Close)
@@ -62,7 +62,7 @@ func TestDo(t *testing.T) {
 		"method": {remote.Call{Method: http.MethodPut}, "PUT", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server(t)
+			s := startServer(t)
 			call := tt.call
 			call.URL = s.URL() + "/v1/token?q=1"
 			answer := must.Get(newFastClient().Do(t.Context(), call))(t)
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 		"request id too odd":    {fault: testcloud.Fault{Status: 403, Header: http.Header{"X-Request-Id": {"a b"}}}, want: "status 403 Forbidden", asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server(t)
+			s := startServer(t)
 			s.Inject(tt.fault)
 			call := tt.call
 			call.Step, call.URL = "get a token", s.URL()+"/token?secret="+canary.ArgSecret
@@ -143,7 +143,7 @@ func TestFaults(t *testing.T) {
 // TestRedirectKeepsTheHost verifies that a redirect to another scheme or host is not
 // followed.
 func TestRedirectKeepsTheHost(t *testing.T) {
-	other, s := server(t), server(t)
+	other, s := startServer(t), startServer(t)
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
 		s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {location}}})
 		err := callError(t, newFastClient(), t.Context(), remote.Call{URL: s.URL(), Form: url.Values{"t": {canary.TokenSecret}}})
@@ -201,7 +201,7 @@ func TestNotHTTP(t *testing.T) {
 		}
 	})
 	t.Run("no TLS", func(t *testing.T) {
-		s := server(t)
+		s := startServer(t)
 		err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: strings.Replace(s.URL(), "http:", "https:", 1)})
 		if !strings.HasSuffix(err.Error(), "http: server gave HTTP response to HTTPS client") {
 			t.Error(err)
@@ -270,7 +270,7 @@ func TestProxyFails(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	s := server(t)
+	s := startServer(t)
 	s.Inject(testcloud.Fault{Hang: true, Times: -1})
 	client := newFastClient()
 	client.Timeout = 20 * time.Millisecond
@@ -288,7 +288,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestAttempts(t *testing.T) {
-	s := server(t)
+	s := startServer(t)
 	s.Inject(testcloud.Fault{Status: 500, Times: -1})
 	if failed := callError(t, newFastClient(), t.Context(), remote.Call{URL: s.URL()}); failed.Attempts != 3 {
 		t.Errorf("%d attempts", failed.Attempts)
@@ -302,7 +302,7 @@ func TestLongRetryAfter(t *testing.T) {
 		"seconds": "3000", "date": time.Now().Add(24 * 365 * time.Hour).UTC().Format(http.TimeFormat),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := server(t)
+			s := startServer(t)
 			s.Inject(testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {after}}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -50,10 +50,10 @@ type caPool struct {
 
 // PreloadRoots starts reading the system's CAs, which takes a few milliseconds. Call it
 // before doing other work that precedes TLS.
-func PreloadRoots() { systemBundle.start() }
+func PreloadRoots() { systemBundle.startReading() }
 
-// start reads the CAs once, in the background.
-func (r *caPool) start() {
+// startReading reads the CAs once, in the background.
+func (r *caPool) startReading() {
 	r.once.Do(func() {
 		go func() {
 			defer close(r.done)
@@ -62,9 +62,9 @@ func (r *caPool) start() {
 	})
 }
 
-// wait waits for the CAs and returns them, or nil.
-func (r *caPool) wait(ctx context.Context) (*x509.CertPool, error) {
-	r.start()
+// waitForCAs waits for the CAs and returns them, or nil.
+func (r *caPool) waitForCAs(ctx context.Context) (*x509.CertPool, error) {
+	r.startReading()
 	select {
 	case <-r.done:
 		return r.pool, nil
@@ -188,7 +188,7 @@ type trustedCAs struct {
 // bundlePool returns the CAs to try first. These are the CAs in the system's bundle, or all
 // CAs if the bundle is empty.
 func (a *trustedCAs) bundlePool(ctx context.Context) (*x509.CertPool, error) {
-	pool, err := systemBundle.wait(ctx)
+	pool, err := systemBundle.waitForCAs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (a *trustedCAs) fullPool(ctx context.Context) (*x509.CertPool, error) {
 	if a.customPool != nil {
 		return a.customPool, nil
 	}
-	pool, err := systemStore.wait(ctx)
+	pool, err := systemStore.waitForCAs(ctx)
 	if err != nil || a.extraPEM == nil {
 		return pool, err
 	}

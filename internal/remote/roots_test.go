@@ -55,15 +55,15 @@ func newTestCA(t testing.TB, name string, end time.Time, same *testCA) *testCA {
 	} else {
 		a.key = newKey(t)
 	}
-	a.cert, a.pem = sign(t, &x509.Certificate{
+	a.cert, a.pem = signCertificate(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, nil, a.key)
 	return a
 }
 
-// sign signs a certificate with the CA by, or with key if by is nil.
-func sign(t testing.TB, template *x509.Certificate, by *testCA, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
+// signCertificate signs a certificate with the CA by, or with key if by is nil.
+func signCertificate(t testing.TB, template *x509.Certificate, by *testCA, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	parent, signer := template, key
@@ -86,7 +86,7 @@ type tlsServer struct {
 func (a *testCA) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
 	t.Helper()
 	key := newKey(t)
-	leaf, _ := sign(t, &x509.Certificate{
+	leaf, _ := signCertificate(t, &x509.Certificate{
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"*.example"},
 	}, a, key)
@@ -114,7 +114,7 @@ func (a *testCA) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc)
 	return s
 }
 
-func echo(w http.ResponseWriter, r *http.Request) {
+func echoHandler(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "well, %s", body)
 }
@@ -130,7 +130,7 @@ func runRequests(t testing.TB, environ []string, addresses ...string) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-func write(t testing.TB, path, text string) string {
+func writeFile(t testing.TB, path, text string) string {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
@@ -141,7 +141,7 @@ func write(t testing.TB, path, text string) string {
 func writeOrPipe(t testing.TB, path, text string) {
 	t.Helper()
 	if text != "PIPE" {
-		write(t, path, text)
+		writeFile(t, path, text)
 		return
 	}
 	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
@@ -158,8 +158,8 @@ func TestCABundleAndDirectory(t *testing.T) {
 	future := time.Now().Add(24 * time.Hour)
 	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
 	expired := newTestCA(t, "A", time.Now().Add(-time.Hour), a)
-	good := a.serveTLS(t, future, echo)
-	old := a.serveTLS(t, time.Now().Add(-time.Hour), echo)
+	good := a.serveTLS(t, future, echoHandler)
+	old := a.serveTLS(t, time.Now().Add(-time.Hour), echoHandler)
 	const well = "well, a=b"
 	for name, tt := range map[string]struct {
 		bundle string            // "": the file does not exist
@@ -197,7 +197,7 @@ func TestCABundleAndDirectory(t *testing.T) {
 					writeOrPipe(t, bundle, tt.bundle)
 				}
 				if tt.dir != nil {
-					write(t, filepath.Join(certs, "README"), "no certificate")
+					writeFile(t, filepath.Join(certs, "README"), "no certificate")
 				}
 				for name, text := range tt.dir {
 					writeOrPipe(t, filepath.Join(certs, name), text)
@@ -233,16 +233,16 @@ func TestTenThousandFiles(t *testing.T) {
 	}
 	future := time.Now().Add(24 * time.Hour)
 	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
-	inBundle, inDir := a.serveTLS(t, future, echo), b.serveTLS(t, future, echo)
+	inBundle, inDir := a.serveTLS(t, future, echoHandler), b.serveTLS(t, future, echoHandler)
 	dir := t.TempDir()
 	for i := range 10000 {
 		text := "no certificate"
 		if i == 9999 {
 			text = b.pem
 		}
-		write(t, filepath.Join(dir, "certs", fmt.Sprintf("%05d.pem", i)), text)
+		writeFile(t, filepath.Join(dir, "certs", fmt.Sprintf("%05d.pem", i)), text)
 	}
-	environ := []string{"SSL_CERT_FILE=" + write(t, filepath.Join(dir, "bundle.pem"), a.pem), "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}
+	environ := []string{"SSL_CERT_FILE=" + writeFile(t, filepath.Join(dir, "bundle.pem"), a.pem), "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}
 	// Reading this pipe would block forever, so the directory must not be read.
 	pipe := filepath.Join(dir, "certs", "pipe.pem")
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
@@ -264,11 +264,11 @@ func TestStoreBehindProxy(t *testing.T) {
 	}
 	n := must.Get(testcloud.NewFakeNetwork())(t)
 	defer n.Close()
-	n.Handle("sts.example", http.HandlerFunc(echo))
+	n.Handle("sts.example", http.HandlerFunc(echoHandler))
 	ca := must.Get(os.ReadFile(n.CAFile()))(t)
 	dir := t.TempDir()
-	other := write(t, filepath.Join(dir, "bundle.pem"), newTestCA(t, "B", time.Now().Add(time.Hour), nil).pem)
-	write(t, filepath.Join(dir, "certs", "ca.pem"), string(ca))
+	other := writeFile(t, filepath.Join(dir, "bundle.pem"), newTestCA(t, "B", time.Now().Add(time.Hour), nil).pem)
+	writeFile(t, filepath.Join(dir, "certs", "ca.pem"), string(ca))
 	for name, tt := range map[string]struct {
 		environ []string
 		want    string
@@ -307,10 +307,10 @@ func BenchmarkProcess(b *testing.B) {
 	for i := range 144 {
 		a = newTestCA(b, fmt.Sprint("Root ", i), future, nil)
 		bundle.WriteString(a.pem)
-		write(b, filepath.Join(dir, "certs", fmt.Sprint(i, ".pem")), a.pem)
+		writeFile(b, filepath.Join(dir, "certs", fmt.Sprint(i, ".pem")), a.pem)
 	}
-	s := a.serveTLS(b, future, echo)
-	file := write(b, filepath.Join(dir, "bundle.pem"), bundle.String())
+	s := a.serveTLS(b, future, echoHandler)
+	file := writeFile(b, filepath.Join(dir, "bundle.pem"), bundle.String())
 	for name, environ := range map[string][]string{
 		"bundle first": {"SSL_CERT_FILE=" + file, "SSL_CERT_DIR=" + filepath.Join(dir, "certs")},
 		"all":          {"SSL_CERT_FILE=" + filepath.Join(dir, "none"), "SSL_CERT_DIR=" + filepath.Join(dir, "certs") + ":" + dir},
@@ -333,9 +333,9 @@ func TestSystemCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	dir := t.TempDir()
 	inFile, inDir, nowhere := newTestCA(t, "file", future, nil), newTestCA(t, "dir", future, nil), newTestCA(t, "nowhere", future, nil)
-	file := write(t, filepath.Join(dir, "bundle.pem"), inFile.pem)
+	file := writeFile(t, filepath.Join(dir, "bundle.pem"), inFile.pem)
 	certs, gone := filepath.Join(dir, "certs"), filepath.Join(dir, "gone")
-	write(t, filepath.Join(certs, "a.pem"), inDir.pem)
+	writeFile(t, filepath.Join(certs, "a.pem"), inDir.pem)
 	writeOrPipe(t, filepath.Join(certs, "pipe.pem"), "PIPE")
 	for name, tt := range map[string]struct {
 		file, dirs string

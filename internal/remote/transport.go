@@ -131,15 +131,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // connects again and trusts all CAs. The first connection fails before the request is sent.
 func (t *Transport) roundTripTLS(req *http.Request) (*http.Response, error) {
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
-		return t.send(&t.fullTransport, req)
+		return t.sendWith(&t.fullTransport, req)
 	}
 	once, body := holdBody(req)
-	resp, err := t.send(&t.bundleTransport, once)
+	resp, err := t.sendWith(&t.bundleTransport, once)
 	if !t.shouldTryAllCAs(req.Context(), err) {
-		body.release()
+		body.allowClose()
 		return resp, err
 	}
-	return t.send(&t.fullTransport, req)
+	return t.sendWith(&t.fullTransport, req)
 }
 
 // shouldTryAllCAs reports whether trusting all CAs may help after the bundle's CAs did not.
@@ -149,15 +149,15 @@ func (t *Transport) shouldTryAllCAs(ctx context.Context, err error) bool {
 	if !isUnknownCA(err) {
 		return false
 	}
-	if pool, err := systemBundle.wait(ctx); pool == nil || err != nil {
+	if pool, err := systemBundle.waitForCAs(ctx); pool == nil || err != nil {
 		return false // all CAs were already tried
 	}
 	t.useAllCAs.Store(true)
 	return true
 }
 
-// send sends a request with the CAs of s.
-func (t *Transport) send(s *caTransport, req *http.Request) (*http.Response, error) {
+// sendWith sends a request with the CAs of s.
+func (t *Transport) sendWith(s *caTransport, req *http.Request) (*http.Response, error) {
 	if proxy, err := t.proxyURL(req); proxy != nil && err == nil {
 		pool, err := s.roots(req.Context())
 		if err != nil {
@@ -187,13 +187,13 @@ func (t *Transport) dialTLS(ctx context.Context, s *caTransport, network, addr s
 	if conn, err := t.takePreconnection(ctx, addr); conn != nil || err != nil {
 		return conn, err
 	}
-	return t.connect(ctx, s, network, addr)
+	return t.dialAndHandshake(ctx, s, network, addr)
 }
 
-// connect dials and performs the TLS handshake.
-func (t *Transport) connect(ctx context.Context, s *caTransport, network, addr string) (net.Conn, error) {
+// dialAndHandshake dials and performs the TLS handshake.
+func (t *Transport) dialAndHandshake(ctx context.Context, s *caTransport, network, addr string) (net.Conn, error) {
 	if t.trust.customPool == nil {
-		systemBundle.start()
+		systemBundle.startReading()
 	}
 	dial := t.base.DialContext
 	if dial == nil {
@@ -289,8 +289,8 @@ func (h *heldBody) Close() error {
 	return h.ReadCloser.Close()
 }
 
-// release allows the body to be closed.
-func (h *heldBody) release() {
+// allowClose allows the body to be closed.
+func (h *heldBody) allowClose() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.released = true

@@ -37,7 +37,7 @@ func newTrustingTransport(a *testCA, dial func(context.Context, string, string) 
 func TestRedirectsEnd(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newTestCA(t, "A", future, nil)
-	other := a.serveTLS(t, future, echo)
+	other := a.serveTLS(t, future, echoHandler)
 	var location string
 	var protocol string
 	var s *tlsServer
@@ -115,7 +115,7 @@ func (c *slowConn) Read(p []byte) (int, error) {
 func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newTestCA(t, "A", future, nil)
-	s := a.serveTLS(t, future, echo)
+	s := a.serveTLS(t, future, echoHandler)
 	const rtt = 50 * time.Millisecond
 	transport := newTrustingTransport(a, slowDialer(rtt))
 	defer transport.CloseIdleConnections()
@@ -151,7 +151,7 @@ func TestHandshakeAhead(t *testing.T) {
 func TestUnusedConnectionsAreClosed(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newTestCA(t, "A", future, nil)
-	s := a.serveTLS(t, future, echo)
+	s := a.serveTLS(t, future, echoHandler)
 	for name, end := range map[string]func(*remote.Transport, context.CancelFunc){
 		"closed":  func(transport *remote.Transport, _ context.CancelFunc) { transport.CloseIdleConnections() },
 		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
@@ -212,7 +212,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 func TestOnlyGivenCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
-	s := a.serveTLS(t, future, echo)
+	s := a.serveTLS(t, future, echoHandler)
 	failed := callError(t, remote.Client{Transport: newTrustingTransport(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](failed); !ok || failed.Attempts != 1 || strings.Contains(failed.Error(), "store") {
 		t.Error(failed)

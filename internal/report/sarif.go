@@ -89,7 +89,7 @@ const kubeletStopRule = "kubelet-refuses"
 // AllFindings returns a validation's problems and findings for SARIF.
 func (v *Validation) AllFindings() (list []finding.Finding) {
 	for _, p := range v.Problems {
-		list = append(list, finding.Finding{Rule: kubeletStopRule, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.description()})
+		list = append(list, finding.Finding{Rule: kubeletStopRule, Severity: finding.SeverityError, File: p.File, Line: p.Line, Column: p.Column, Message: p.describe()})
 	}
 	return append(list, v.Findings...)
 }

@@ -177,8 +177,8 @@ func (v *Validation) addFindings(findings []finding.Finding) {
 // String returns the problem with its position on one line.
 func (p *Problem) String() string { return p.text }
 
-// description returns the problem without the position.
-func (p *Problem) description() string {
+// describe returns the problem without the position.
+func (p *Problem) describe() string {
 	text := p.Message
 	if p.Path != "" {
 		text = p.Path + ": " + text

@@ -165,7 +165,7 @@ func (r *Explanation) anonymousReason() string {
 		text = "; no provider matches" + r.nearestPattern()
 	}
 	if r.pullSecretHint() != "" {
-		text += "; " + r.Subject.title() + " names no pull secret"
+		text += "; " + r.Subject.describe() + " names no pull secret"
 	}
 	for _, s := range r.Sources {
 		if s.Outcome == OutcomeEmpty && s.Kind == regcred.FromPullSecret && len(s.Keys) > 0 {
@@ -190,8 +190,8 @@ func (r *Explanation) pullSecretHint() string {
 	}
 }
 
-// title returns the pod and service account for messages.
-func (s *Subject) title() string {
+// describe returns the pod and service account for messages.
+func (s *Subject) describe() string {
 	var parts []string
 	if s.Pod != nil {
 		parts = append(parts, fmt.Sprintf("pod %s/%s", s.Pod.Namespace, s.Pod.Name))

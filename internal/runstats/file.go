@@ -44,7 +44,7 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 	}
 	defer unlock()
 	now := time.Now()
-	c, err := read(ctx, root)
+	c, err := readCounts(ctx, root)
 	switch {
 	case ctx.Err() != nil: // the file may still be valid
 		recordDroppedBatch(root)
@@ -54,7 +54,7 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 	}
 	c.DroppedBatches = countDroppedBatches(root)
 	c.addBatch(b, now)
-	if err := write(root, c); err != nil {
+	if err := writeCounts(root, c); err != nil {
 		return fmt.Errorf("count in %s: %w", filepath.Join(dir, countsFileName), regularfile.BareError(err))
 	}
 	return nil
@@ -97,7 +97,7 @@ func Read(ctx context.Context, dir string) (*Counts, error) {
 		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.BareError(err))
 	}
 	defer root.Close()
-	c, err := read(ctx, root)
+	c, err := readCounts(ctx, root)
 	if err != nil {
 		return nil, fmt.Errorf("read counts in %s: %w", path, regularfile.BareError(err))
 	}
@@ -128,7 +128,7 @@ func openDir(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-func read(ctx context.Context, root *os.Root) (*Counts, error) {
+func readCounts(ctx context.Context, root *os.Root) (*Counts, error) {
 	if info, err := root.Lstat(countsFileName); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
@@ -145,9 +145,9 @@ func read(ctx context.Context, root *os.Root) (*Counts, error) {
 	return &c, nil
 }
 
-// write replaces the file. It does not sync, because the file does not survive a
+// writeCounts replaces the file. It does not sync, because the file does not survive a
 // reboot.
-func write(root *os.Root, c *Counts) error {
+func writeCounts(root *os.Root, c *Counts) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return err

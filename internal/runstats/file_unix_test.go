@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/runstats"
 )
 
-var batch = runstats.Batch{Runs: []runstats.Run{{Provider: "p", Result: runstats.ResultFound, Duration: time.Second}}}
+var testBatch = runstats.Batch{Runs: []runstats.Run{{Provider: "p", Result: runstats.ResultFound, Duration: time.Second}}}
 
 // TestAdd verifies that AddBatch adds up batches in a file that only its owner can read.
 func TestAdd(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	for range 3 {
-		if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
+		if err := runstats.AddBatch(t.Context(), dir, testBatch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +58,7 @@ func checkCounts(t *testing.T, dir string, runs, dropped uint64) {
 // successful call counts the dropped batch.
 func TestLockBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
+	if err := runstats.AddBatch(t.Context(), dir, testBatch); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := flock.LockDir(t.Context(), dir)
@@ -67,14 +67,14 @@ func TestLockBusy(t *testing.T) {
 	}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if err := runstats.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+		if err := runstats.AddBatch(ctx, dir, testBatch); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 	}
 	unlock()
 	for range 2 { // the second call must not add the dropped batches again
-		if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
+		if err := runstats.AddBatch(t.Context(), dir, testBatch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,15 +85,15 @@ func TestLockBusy(t *testing.T) {
 // the counts or is killed before.
 func TestDropsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	must(t, runstats.AddBatch(t.Context(), dir, batch))
-	must(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
+	requireNoError(t, runstats.AddBatch(t.Context(), dir, testBatch))
+	requireNoError(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
 	inTheWay := filepath.Join(dir, "providers.json.new")
-	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	if err := runstats.AddBatch(t.Context(), dir, batch); err == nil {
+	requireNoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	if err := runstats.AddBatch(t.Context(), dir, testBatch); err == nil {
 		t.Fatal("it was written; this test shows nothing")
 	}
-	must(t, os.RemoveAll(inTheWay))
-	must(t, runstats.AddBatch(t.Context(), dir, batch))
+	requireNoError(t, os.RemoveAll(inTheWay))
+	requireNoError(t, runstats.AddBatch(t.Context(), dir, testBatch))
 	checkCounts(t, dir, 2, 3)
 }
 
@@ -105,10 +105,10 @@ func TestNoTimeLeft(t *testing.T) {
 	cancel()
 	const tries = 50
 	for range tries {
-		must(t, runstats.AddBatch(t.Context(), dir, batch))
-		_ = runstats.AddBatch(ctx, dir, batch)
+		requireNoError(t, runstats.AddBatch(t.Context(), dir, testBatch))
+		_ = runstats.AddBatch(ctx, dir, testBatch)
 	}
-	must(t, runstats.AddBatch(t.Context(), dir, batch))
+	requireNoError(t, runstats.AddBatch(t.Context(), dir, testBatch))
 	if c, err := runstats.Read(t.Context(), dir); err != nil || c.Runs[runstats.RunSucceeded]+c.DroppedBatches != 2*tries+1 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -118,14 +118,14 @@ func TestNoTimeLeft(t *testing.T) {
 // file.
 func TestDropCounterNotRegular(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Chmod(dir, 0o700))
-	must(t, syscall.Mkfifo(filepath.Join(dir, "dropped"), 0o600))
+	requireNoError(t, os.Chmod(dir, 0o700))
+	requireNoError(t, syscall.Mkfifo(filepath.Join(dir, "dropped"), 0o600))
 	unlock, err := flock.LockDir(t.Context(), dir)
-	must(t, err)
+	requireNoError(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := runstats.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+	if err := runstats.AddBatch(ctx, dir, testBatch); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestDropCounterNotRegular(t *testing.T) {
 // always finds a complete file.
 func TestConcurrentCounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
+	if err := runstats.AddBatch(t.Context(), dir, testBatch); err != nil {
 		t.Fatal(err)
 	}
 	const writers, each = 8, 25
@@ -151,7 +151,7 @@ func TestConcurrentCounts(t *testing.T) {
 	for range writers {
 		all.Go(func() {
 			for range each {
-				if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
+				if err := runstats.AddBatch(t.Context(), dir, testBatch); err != nil {
 					t.Error(err)
 				}
 			}
@@ -171,49 +171,49 @@ func TestForeignFiles(t *testing.T) {
 		put   func(t *testing.T, dir, file string)
 		fails string // part of the error; "" means that the file is replaced with new counts
 	}{
-		{"garbage", func(t *testing.T, _, file string) { write(t, file, "{") }, ""},
-		{"a later version", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":2}`) }, ""},
-		{"a hole", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":1,"providers":{"p":null}}`) }, ""},
-		{"too long", func(t *testing.T, _, file string) { write(t, file, strings.Repeat(" ", 5<<20)) }, ""},
-		{"a pipe", func(t *testing.T, _, file string) { must(t, syscall.Mkfifo(file, 0o600)) }, ""},
-		{"a link", func(t *testing.T, dir, file string) { must(t, os.Symlink(dir+"/../other", file)) }, ""},
-		{"a link within", func(t *testing.T, dir, file string) { must(t, os.Symlink("dropped", file)) }, ""},
-		{"of who was killed", func(t *testing.T, _, file string) { write(t, file+".new", "half") }, ""},
-		{"a pipe for the dropped", func(t *testing.T, dir, _ string) { must(t, syscall.Mkfifo(dir+"/dropped", 0o600)) }, ""},
-		{"a link for the new", func(t *testing.T, dir, file string) { must(t, os.Symlink(dir+"/../other", file+".new")) }, ""},
-		{"a directory", func(t *testing.T, _, file string) { must(t, os.MkdirAll(file+"/x", 0o700)) }, "count in "},
-		{"others may write", func(t *testing.T, dir, _ string) { must(t, os.Chmod(dir, 0o777)) }, "nothing was changed"},
+		{"garbage", func(t *testing.T, _, file string) { writeCounts(t, file, "{") }, ""},
+		{"a later version", func(t *testing.T, _, file string) { writeCounts(t, file, `{"schemaVersion":2}`) }, ""},
+		{"a hole", func(t *testing.T, _, file string) { writeCounts(t, file, `{"schemaVersion":1,"providers":{"p":null}}`) }, ""},
+		{"too long", func(t *testing.T, _, file string) { writeCounts(t, file, strings.Repeat(" ", 5<<20)) }, ""},
+		{"a pipe", func(t *testing.T, _, file string) { requireNoError(t, syscall.Mkfifo(file, 0o600)) }, ""},
+		{"a link", func(t *testing.T, dir, file string) { requireNoError(t, os.Symlink(dir+"/../other", file)) }, ""},
+		{"a link within", func(t *testing.T, dir, file string) { requireNoError(t, os.Symlink("dropped", file)) }, ""},
+		{"of who was killed", func(t *testing.T, _, file string) { writeCounts(t, file+".new", "half") }, ""},
+		{"a pipe for the dropped", func(t *testing.T, dir, _ string) { requireNoError(t, syscall.Mkfifo(dir+"/dropped", 0o600)) }, ""},
+		{"a link for the new", func(t *testing.T, dir, file string) { requireNoError(t, os.Symlink(dir+"/../other", file+".new")) }, ""},
+		{"a directory", func(t *testing.T, _, file string) { requireNoError(t, os.MkdirAll(file+"/x", 0o700)) }, "count in "},
+		{"others may write", func(t *testing.T, dir, _ string) { requireNoError(t, os.Chmod(dir, 0o777)) }, "nothing was changed"},
 		{"a link to the directory", func(t *testing.T, dir, _ string) {
-			must(t, os.Rename(dir, dir+"2"))
-			must(t, os.Symlink(dir+"2", dir))
+			requireNoError(t, os.Rename(dir, dir+"2"))
+			requireNoError(t, os.Symlink(dir+"2", dir))
 		}, "nothing was changed"},
 		{"a file", func(t *testing.T, dir, _ string) {
-			must(t, os.Remove(dir))
-			write(t, dir, "x")
+			requireNoError(t, os.Remove(dir))
+			writeCounts(t, dir, "x")
 		}, "nothing was changed"},
-		{"no parent", func(t *testing.T, dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }, "no such file"},
+		{"no parent", func(t *testing.T, dir, _ string) { requireNoError(t, os.RemoveAll(filepath.Dir(dir))) }, "no such file"},
 		{"another owner", func(t *testing.T, dir, _ string) {
 			if os.Geteuid() != 0 {
 				t.Skip("needs root, to give a directory away")
 			}
-			must(t, os.Chown(dir, 12345, 12345))
+			requireNoError(t, os.Chown(dir, 12345, 12345))
 		}, "nothing was changed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "parent", "regcred")
 			other := filepath.Join(filepath.Dir(dir), "other")
-			must(t, os.MkdirAll(dir, 0o700))
-			write(t, other, "untouched")
+			requireNoError(t, os.MkdirAll(dir, 0o700))
+			writeCounts(t, other, "untouched")
 			tt.put(t, dir, filepath.Join(dir, "providers.json"))
 			_, _ = runstats.Read(t.Context(), dir)
-			err := runstats.AddBatch(t.Context(), dir, batch)
+			err := runstats.AddBatch(t.Context(), dir, testBatch)
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("got %v, want %q", err, tt.fails)
 				}
 				return
 			}
-			must(t, err)
+			requireNoError(t, err)
 			checkCounts(t, dir, 1, 0)
 			if data, err := os.ReadFile(other); string(data) != "untouched" {
 				t.Errorf("the file outside has %q, %v", data, err)
@@ -222,12 +222,12 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func writeCounts(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	requireNoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

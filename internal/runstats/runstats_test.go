@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// noon is the time in these tests.
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
+// testTime is the time in these tests.
+var testTime = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
 
 // TestBounds verifies that the stored counts have a limited size and remain readable, whatever is
 // counted.
 func TestBounds(t *testing.T) {
-	c := newCounts(noon)
+	c := newCounts(testTime)
 	for i := range 3 * maxProviders {
-		at := noon.Add(time.Duration(i) * time.Second)
+		at := testTime.Add(time.Duration(i) * time.Second)
 		c.addBatch(Batch{Runs: []Run{
 			{Provider: fmt.Sprintf("p%d", i), Result: ResultFound},
 			{Provider: "busy", Result: fmt.Sprintf("stage%d", i), Err: strings.Repeat("é\n\x1b", 2000), Duration: -time.Second},
@@ -46,11 +46,11 @@ func TestDataIsValidated(t *testing.T) {
 		"negative":          func(c *Counts) { c.Providers["p"].Seconds = -1 },
 		"not a number":      func(c *Counts) { c.Providers["p"].Seconds = math.NaN() },
 		"long name":         func(c *Counts) { c.Providers[strings.Repeat("n", maxNameLength+1)] = &Provider{} },
-		"too many results":  func(c *Counts) { many(c.Providers["p"].Results) },
-		"too many of a run": func(c *Counts) { many(c.Runs) },
+		"too many results":  func(c *Counts) { manyResults(c.Providers["p"].Results) },
+		"too many of a run": func(c *Counts) { manyResults(c.Runs) },
 	} {
-		c := newCounts(noon)
-		c.addBatch(Batch{Runs: []Run{{Provider: "p", Result: ResultFound}}}, noon)
+		c := newCounts(testTime)
+		c.addBatch(Batch{Runs: []Run{{Provider: "p", Result: ResultFound}}}, testTime)
 		if !c.IsValid() {
 			t.Fatal("it is not sound as it is")
 		}
@@ -60,7 +60,7 @@ func TestDataIsValidated(t *testing.T) {
 	}
 }
 
-func many(m map[string]uint64) {
+func manyResults(m map[string]uint64) {
 	for i := range maxResults + 1 {
 		m[fmt.Sprint(i)] = 1
 	}

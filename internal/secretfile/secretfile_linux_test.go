@@ -25,7 +25,7 @@ func TestReadUnreadableAsRoot(t *testing.T) {
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		must.Do(t, os.Chmod(d, 0o755))
 	}
-	closed, open := write(t, filepath.Join(dir, "closed"), "x", 0o600), write(t, filepath.Join(dir, "open"), "x", 0o644)
+	closed, open := writeFile(t, filepath.Join(dir, "closed"), "x", 0o600), writeFile(t, filepath.Join(dir, "open"), "x", 0o644)
 	var closedErr, openErr error
 	done := make(chan struct{})
 	go func() {

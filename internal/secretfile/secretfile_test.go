@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/textfmt"
 )
 
-func write(t *testing.T, path, text string, mode fs.FileMode) string {
+func writeFile(t *testing.T, path, text string, mode fs.FileMode) string {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), mode))
 	if err := os.Chmod(path, mode); err != nil { // independent of the umask
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		{"writable", 0o602, true, true},
 		{"of $(everybody)", 0o666, true, true},
 	} {
-		path := write(t, filepath.Join(dir, tt.name), canary.PasswordSecret, tt.mode)
+		path := writeFile(t, filepath.Join(dir, tt.name), canary.PasswordSecret, tt.mode)
 		link := filepath.Join(dir, tt.name+"-link")
 		must.Do(t, os.Symlink(path, link))
 		for _, path := range []string{path, link} {
@@ -77,8 +77,8 @@ func TestReadRefuses(t *testing.T) {
 	socket := must.Get(net.Listen("unix", path("socket")))(t)
 	defer socket.Close()
 	os.Symlink("nothing", path("dangling"))
-	write(t, path("big"), strings.Repeat("x", MaxSize+1), 0o600)
-	write(t, path("full"), strings.Repeat("x", MaxSize), 0o600)
+	writeFile(t, path("big"), strings.Repeat("x", MaxSize+1), 0o600)
+	writeFile(t, path("full"), strings.Repeat("x", MaxSize), 0o600)
 	for _, tt := range []struct{ name, want string }{
 		{"missing", "no such file or directory"},
 		{"dangling", "no such file or directory"},
@@ -107,7 +107,7 @@ func TestReadUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read everything; on Linux, TestReadUnreadableAsRoot does it without that right")
 	}
-	path := write(t, filepath.Join(t.TempDir(), "f"), "", 0)
+	path := writeFile(t, filepath.Join(t.TempDir(), "f"), "", 0)
 	if _, err := Read(path); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("error %v", err)
 	}

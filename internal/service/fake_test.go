@@ -43,8 +43,8 @@ type fault struct {
 
 const jobID = 42
 
-// start starts the server and returns a manager that uses it.
-func (f *fakeSystemd) start(t *testing.T) Systemd {
+// startServer starts the server and returns a manager that uses it.
+func (f *fakeSystemd) startServer(t *testing.T) Systemd {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus") // t.TempDir is too long for a socket
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *fakeSystemd) start(t *testing.T) Systemd {
 			f.mu.Lock()
 			f.conns = append(f.conns, conn)
 			f.mu.Unlock()
-			serving.Go(func() { f.serve(conn) })
+			serving.Go(func() { f.acceptClients(conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -91,8 +91,8 @@ func (f *fakeSystemd) wasCalled(member string) bool {
 	return slices.Contains(f.calls, member)
 }
 
-// serve accepts a client and responds to its calls.
-func (f *fakeSystemd) serve(conn net.Conn) {
+// acceptClients accepts a client and responds to its calls.
+func (f *fakeSystemd) acceptClients(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
@@ -116,7 +116,7 @@ func (f *fakeSystemd) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		f.reply(conn, msg)
+		f.replyToCall(conn, msg)
 	}
 }
 
@@ -130,14 +130,14 @@ func (f *fakeSystemd) sendFault(conn net.Conn, member string, msg *dbus.Message)
 	case fault.name != "":
 		reply := replyTo(msg, dbus.TypeError, fault.text)
 		reply.Headers[dbus.FieldErrorName] = dbus.MakeVariant(fault.name)
-		send(conn, reply)
+		sendMessage(conn, reply)
 	default:
 		_, _ = io.WriteString(conn, fault.raw)
 		_ = conn.Close()
 	}
 }
 
-func (f *fakeSystemd) reply(conn net.Conn, msg *dbus.Message) {
+func (f *fakeSystemd) replyToCall(conn net.Conn, msg *dbus.Message) {
 	member, _ := msg.Headers[dbus.FieldMember].Value().(string)
 	f.mu.Lock()
 	f.calls = append(f.calls, member)
@@ -156,41 +156,41 @@ func (f *fakeSystemd) reply(conn net.Conn, msg *dbus.Message) {
 		for name, value := range f.unitProperties(n) {
 			properties[name] = dbus.MakeVariant(value)
 		}
-		send(conn, replyTo(msg, dbus.TypeMethodReply, properties))
+		sendMessage(conn, replyTo(msg, dbus.TypeMethodReply, properties))
 	case "Hello":
-		send(conn, replyTo(msg, dbus.TypeMethodReply, ":1.7"))
+		sendMessage(conn, replyTo(msg, dbus.TypeMethodReply, ":1.7"))
 	case "RestartUnit":
-		send(conn, replyTo(msg, dbus.TypeMethodReply, dbus.ObjectPath("/org/freedesktop/systemd1/job/42")))
+		sendMessage(conn, replyTo(msg, dbus.TypeMethodReply, dbus.ObjectPath("/org/freedesktop/systemd1/job/42")))
 		if f.finishJob != nil {
 			f.finishJob(f, msg)
 		}
 	default:
-		send(conn, replyTo(msg, dbus.TypeMethodReply))
+		sendMessage(conn, replyTo(msg, dbus.TypeMethodReply))
 	}
 }
 
 // jobResult returns a handler that ends a job with a result.
 func jobResult(result string) func(*fakeSystemd, *dbus.Message) {
 	return func(f *fakeSystemd, _ *dbus.Message) {
-		signal := message(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
+		signal := newMessage(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
 		signal.Headers[dbus.FieldPath] = dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1"))
 		signal.Headers[dbus.FieldInterface] = dbus.MakeVariant("org.freedesktop.systemd1.Manager")
 		signal.Headers[dbus.FieldMember] = dbus.MakeVariant("JobRemoved")
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, conn := range f.conns {
-			send(conn, signal)
+			sendMessage(conn, signal)
 		}
 	}
 }
 
 func replyTo(msg *dbus.Message, kind dbus.Type, body ...any) *dbus.Message {
-	reply := message(kind, body...)
+	reply := newMessage(kind, body...)
 	reply.Headers[dbus.FieldReplySerial] = dbus.MakeVariant(msg.Serial())
 	return reply
 }
 
-func message(kind dbus.Type, body ...any) *dbus.Message {
+func newMessage(kind dbus.Type, body ...any) *dbus.Message {
 	msg := &dbus.Message{Type: kind, Headers: map[dbus.HeaderField]dbus.Variant{}, Body: body}
 	msg.Headers[dbus.FieldSender] = dbus.MakeVariant("org.freedesktop.systemd1")
 	if len(body) > 0 {
@@ -199,7 +199,7 @@ func message(kind dbus.Type, body ...any) *dbus.Message {
 	return msg
 }
 
-func send(conn net.Conn, msg *dbus.Message) {
+func sendMessage(conn net.Conn, msg *dbus.Message) {
 	_ = msg.EncodeTo(conn, binary.LittleEndian) // the client may have disconnected
 }
 
@@ -233,7 +233,7 @@ func stateSequence(ps ...map[string]any) func(int) map[string]any {
 	return func(n int) map[string]any { return ps[min(n, len(ps)-1)] }
 }
 
-// service starts the server and returns the kubelet's unit on it.
-func (f *fakeSystemd) service(t *testing.T) Service {
-	return Service{Manager: f.start(t), Name: "kubelet.service", Poll: time.Millisecond}
+// startService starts the server and returns the kubelet's unit on it.
+func (f *fakeSystemd) startService(t *testing.T) Service {
+	return Service{Manager: f.startServer(t), Name: "kubelet.service", Poll: time.Millisecond}
 }

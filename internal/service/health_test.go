@@ -21,8 +21,8 @@ func statusHandler(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// serve listens on address until the test ends.
-func serve(t *testing.T, address string, handler http.Handler) (url string) {
+// startServer listens on address until the test ends.
+func startServer(t *testing.T, address string, handler http.Handler) (url string) {
 	t.Helper()
 	listener := must.Get(net.Listen("tcp", address))(t)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
@@ -38,7 +38,7 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 // no response delays the check.
 func TestHealthRequest(t *testing.T) {
 	const loopback = "127.0.0.1:0"
-	elsewhere := serve(t, loopback, statusHandler(http.StatusOK))
+	elsewhere := startServer(t, loopback, statusHandler(http.StatusOK))
 	for name, tt := range map[string]struct {
 		address string
 		handler http.HandlerFunc
@@ -66,7 +66,7 @@ func TestHealthRequest(t *testing.T) {
 		}, "malformed HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkError(t, checkHealth(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
+			checkError(t, checkHealth(t.Context(), startServer(t, tt.address, tt.handler)), tt.want, "")
 		})
 	}
 	checkError(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
@@ -75,7 +75,7 @@ func TestHealthRequest(t *testing.T) {
 // TestHealthRequestCanceled verifies that a server that accepts connections but never
 // responds is abandoned when the context ends.
 func TestHealthRequestCanceled(t *testing.T) {
-	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	url := startServer(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	checkError(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
@@ -84,5 +84,5 @@ func TestHealthRequestCanceled(t *testing.T) {
 // TestHealthRequestWithoutProxy verifies that requests to this machine do not use a proxy from the environment.
 func TestHealthRequestWithoutProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	checkError(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))), "", "")
+	checkError(t, checkHealth(t.Context(), startServer(t, "127.0.0.1:0", statusHandler(http.StatusOK))), "", "")
 }

@@ -129,7 +129,7 @@ func exitReasonWeight(line string) int {
 
 // redactAndShorten redacts and then shortens a line. A shortened secret would not be recognized.
 func redactAndShorten(line string) string {
-	line = redact(line)
+	line = redactLine(line)
 	if len(line) > maxLineBytes {
 		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
@@ -194,9 +194,9 @@ func trimLines(lines []string) (trimmed []string) {
 	return trimmed
 }
 
-// redact redacts text that looks like a secret. The kubelet logs its flags, k3s logs its token, and
+// redactLine redacts text that looks like a secret. The kubelet logs its flags, k3s logs its token, and
 // both log the errors of other programs.
-func redact(line string) string {
+func redactLine(line string) string {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
 	for _, form := range []string{ // text in capture groups is kept
 		`(://)[^\s"'@]*:[^\s"']*(@)`,                             // user and password of a URL

@@ -27,8 +27,8 @@ type OpenRC struct {
 
 func (o OpenRC) commandName() string { return cmp.Or(o.Command, "rc-service") }
 
-// path returns the path of a file below Root.
-func (o OpenRC) path(elem ...string) string {
+// rootPath returns the path of a file below Root.
+func (o OpenRC) rootPath(elem ...string) string {
 	return filepath.Join(append([]string{cmp.Or(o.Root, "/")}, elem...)...)
 }
 
@@ -94,8 +94,8 @@ func systemdState(word string, runs, supervised bool) (active, sub string) {
 // mainPID returns the process ID of a unit, or 0 if unknown. With a supervisor, it
 // returns the supervised process.
 func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised bool, err error) {
-	kept := o.path("run/openrc/options", unit)
-	for _, name := range []string{filepath.Join(kept, "child_pid"), o.path(o.pidFilePath(ctx, kept, unit))} {
+	kept := o.rootPath("run/openrc/options", unit)
+	for _, name := range []string{filepath.Join(kept, "child_pid"), o.rootPath(o.pidFilePath(ctx, kept, unit))} {
 		data, err := regularfile.Read(ctx, name, 64)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -128,7 +128,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 	if pid == 0 {
 		return 0, nil
 	}
-	data, err := regularfile.Read(ctx, o.path("proc", strconv.Itoa(pid), "stat"), 4<<10)
+	data, err := regularfile.Read(ctx, o.rootPath("proc", strconv.Itoa(pid), "stat"), 4<<10)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return 0, nil
 	}
@@ -145,7 +145,7 @@ func (o OpenRC) startTicks(ctx context.Context, pid int) (int64, error) {
 
 // startTime returns when a process started, accurate to about a second.
 func (o OpenRC) startTime(ctx context.Context, ticks int64) time.Time {
-	data, _ := regularfile.Read(ctx, o.path("proc/stat"), 1<<20)
+	data, _ := regularfile.Read(ctx, o.rootPath("proc/stat"), 1<<20)
 	_, rest, _ := strings.Cut(string(data), "\nbtime ")
 	boot, _, _ := strings.Cut(rest, "\n")
 	seconds, err := strconv.ParseInt(boot, 10, 64)
@@ -159,7 +159,7 @@ func (o OpenRC) startTime(ctx context.Context, ticks int64) time.Time {
 // /var/log/UNIT/*.log.
 func (o OpenRC) Log(ctx context.Context, unit string, since time.Time, lines int) (read []string, err error) {
 	for _, pattern := range []string{unit + "*.log", unit + "/*.log"} {
-		names, err := filepath.Glob(o.path("var/log", pattern))
+		names, err := filepath.Glob(o.rootPath("var/log", pattern))
 		if err != nil {
 			return nil, err
 		}

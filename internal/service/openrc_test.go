@@ -35,7 +35,7 @@ func newTestOpenRC(t *testing.T, script string) OpenRC {
 // writeFile writes a file below o's root directory.
 func (o OpenRC) writeFile(t *testing.T, path, content string) {
 	t.Helper()
-	name := o.path(path)
+	name := o.rootPath(path)
 	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 	must.Do(t, os.WriteFile(name, []byte(content), 0o600))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-const denied = "org.freedesktop.DBus.Error.AccessDenied"
+const deniedMessage = "org.freedesktop.DBus.Error.AccessDenied"
 
 // TestFaults verifies that each call returns an error with a cause and a hint, however the
 // connection to systemd fails.
@@ -37,9 +37,9 @@ func TestFaults(t *testing.T) {
 		"garbage":            {"GetAll", fault{raw: strings.Repeat("\xff", 4096)}, state, "get the state of kubelet.service: systemd closed the connection", ""},
 		"an immense message": {"GetAll", fault{raw: "l\x02\x01\x01\xff\xff\xff\x07\x01\x00\x00\x00\xff\xff\xff\x07"}, state, "systemd closed the connection", ""},
 		"ends in the middle": {"RestartUnit", fault{}, restart, "restart kubelet.service: systemd closed the connection", ""},
-		"AppArmor": {"GetAll", fault{name: denied, text: "An AppArmor policy prevents this sender from sending this message"}, state,
+		"AppArmor": {"GetAll", fault{name: deniedMessage, text: "An AppArmor policy prevents this sender from sending this message"}, state,
 			"get the state of kubelet.service: An AppArmor policy prevents this sender from sending this message (AccessDenied)", "AppArmor profile blocks"},
-		"SELinux": {"GetAll", fault{name: denied, text: "SELinux policy denies access"}, state, "SELinux policy denies access (AccessDenied)", "spc_t"},
+		"SELinux": {"GetAll", fault{name: deniedMessage, text: "SELinux policy denies access"}, state, "SELinux policy denies access (AccessDenied)", "spc_t"},
 		"polkit": {"RestartUnit", fault{name: "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", text: "Interactive authentication required."}, restart,
 			"restart kubelet.service: Interactive authentication required. (InteractiveAuthorizationRequired)", rootHint()},
 		"no unit":       {"RestartUnit", fault{name: "org.freedesktop.systemd1.NoSuchUnit", text: "Unit kubelet.service not found."}, restart, "not found. (NoSuchUnit)", "systemctl cat"},
@@ -49,11 +49,11 @@ func TestFaults(t *testing.T) {
 		"rate limit":    {"Reload", fault{name: "org.freedesktop.DBus.Error.LimitsExceeded", text: "too often"}, reload, "reload units: too often (LimitsExceeded)", ""},
 		"words for us":  {"Reload", fault{name: "x.Y", text: "\x1b[2Jerror: all is well\n"}, reload, `reload units: \x1b[2Jerror: all is well\n (Y)`, ""},
 		"a long text":   {"Reload", fault{name: "x.Y", text: strings.Repeat("long ", 1000)}, reload, "long lo… (Y)", ""},
-		"cannot forget": {"ResetFailedUnit", fault{name: denied}, restart, "", ""},
+		"cannot forget": {"ResetFailedUnit", fault{name: deniedMessage}, restart, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSystemd{faults: map[string]fault{tt.at: tt.fault}, unitProperties: constantState(runningUnit(7)), finishJob: jobResult("done")}
-			checkError(t, tt.do(t.Context(), f.service(t)), tt.want, tt.hint)
+			checkError(t, tt.do(t.Context(), f.startService(t)), tt.want, tt.hint)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func TestNoReply(t *testing.T) {
 	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
 			f := &fakeSystemd{faults: map[string]fault{at: {noReply: true}}, unitProperties: constantState(runningUnit(7))}
-			s := f.service(t)
+			s := f.startService(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			if cause == context.Canceled {
 				ctx, cancel = context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestNoSocket(t *testing.T) {
 // TestSystemBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
 func TestSystemBus(t *testing.T) {
 	f := &fakeSystemd{unitProperties: constantState(runningUnit(7))}
-	m := f.start(t)
+	m := f.startServer(t)
 	m.PrivateSocket, m.BusSocket = m.BusSocket, m.PrivateSocket
 	state, err := m.State(t.Context(), "kubelet.service")
 	if err != nil || state.MainPID != 7 || !f.wasCalled("Hello") {
@@ -153,7 +153,7 @@ func TestState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSystemd{unitProperties: constantState(tt.properties)}
-			got, err := f.service(t).State(t.Context())
+			got, err := f.startService(t).State(t.Context())
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -163,7 +163,7 @@ func TestState(t *testing.T) {
 		})
 	}
 	f := &fakeSystemd{unitProperties: constantState(map[string]any{"LoadState": uint32(1)})}
-	_, err := f.service(t).State(t.Context())
+	_, err := f.startService(t).State(t.Context())
 	checkError(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
 
@@ -178,7 +178,7 @@ func TestReload(t *testing.T) {
 		"masked":      {"kubelet.service: the unit is masked: ", "systemctl unmask kubelet.service"},
 	} {
 		f := &fakeSystemd{unitProperties: constantState(runningUnit(7, "LoadState", load, "LoadError", loadError))}
-		checkError(t, f.service(t).Reload(t.Context()), want[0], want[1])
+		checkError(t, f.startService(t).Reload(t.Context()), want[0], want[1])
 		if !f.wasCalled("Reload") {
 			t.Error("systemd got no request to")
 		}
@@ -207,7 +207,7 @@ func TestRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // some wait a second or two
 			f := &fakeSystemd{finishJob: tt.job, unitProperties: tt.look}
-			checkError(t, f.service(t).Restart(t.Context()), tt.want, tt.hint)
+			checkError(t, f.startService(t).Restart(t.Context()), tt.want, tt.hint)
 			if !f.wasCalled("ResetFailedUnit") {
 				t.Error("no ResetFailedUnit")
 			}
@@ -221,7 +221,7 @@ func TestInterrupted(t *testing.T) {
 	f := &fakeSystemd{unitProperties: constantState(runningUnit(7, "Job", job{jobID, "/x"}))}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.finishJob = func(*fakeSystemd, *dbus.Message) { time.AfterFunc(10*time.Millisecond, cancel) }
-	err := f.service(t).Restart(ctx)
+	err := f.startService(t).Restart(ctx)
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

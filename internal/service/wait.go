@@ -92,7 +92,7 @@ func (w *healthWatch) run(ctx context.Context) error {
 	tick := time.NewTicker(cmp.Or(w.service.Poll, 500*time.Millisecond))
 	defer tick.Stop()
 	for {
-		done, err := w.poll(ctx)
+		done, err := w.pollOnce(ctx)
 		if done || err != nil {
 			return err
 		}
@@ -112,9 +112,9 @@ func (w *healthWatch) timeoutError(cause error) error {
 	return fmt.Errorf("%w; last: %w", cause, w.lastUnhealthy)
 }
 
-// poll reads the unit's state once. It returns an error if further waiting is
+// pollOnce reads the unit's state once. It returns an error if further waiting is
 // pointless.
-func (w *healthWatch) poll(ctx context.Context) (done bool, err error) {
+func (w *healthWatch) pollOnce(ctx context.Context) (done bool, err error) {
 	asked := time.Now()
 	state, err := w.service.State(ctx)
 	if err == nil {

@@ -39,11 +39,11 @@ var quickCriteria = HealthCriteria{MinHealthy: 5 * time.Millisecond, Timeout: ti
 func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
 	f := &fakeSystemd{unitProperties: look}
-	s := f.service(t)
+	s := f.startService(t)
 	m := s.Manager.(Systemd)
 	m.Journalctl = writeScript(t, "cat <<'EOF'\n"+exitLine+unknownFlagLine+startLine+"EOF\n")
 	s.Manager = m
-	before := must.Get((&fakeSystemd{unitProperties: constantState(runningUnit(7))}).service(t).State(t.Context()))(t)
+	before := must.Get((&fakeSystemd{unitProperties: constantState(runningUnit(7))}).startService(t).State(t.Context()))(t)
 	state, err := s.WaitHealthy(t.Context(), before, want)
 	unhealthy, _ := errors.AsType[*UnhealthyError](err)
 	if (err == nil) != (unhealthy == nil) {
@@ -68,7 +68,7 @@ func TestWaitHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := quickCriteria
-			want.Health = serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))
+			want.Health = startServer(t, "127.0.0.1:0", statusHandler(http.StatusOK))
 			state, err := waitFor(t, want, look)
 			if err != nil || state.MainPID == 0 || !state.IsRunning() {
 				t.Errorf("got %s, %v", state, err)
@@ -86,7 +86,7 @@ func TestWaitHealthy(t *testing.T) {
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
 	want := HealthCriteria{Timeout: time.Minute, MinHealthy: 3 * time.Millisecond}
-	want.Health = serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	want.Health = startServer(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n := asked.Add(1); n <= 20 && n%2 == 1 { // 500, 200, 500, …
 			w.WriteHeader(http.StatusInternalServerError)
 		}
@@ -107,9 +107,9 @@ func TestWaitHealthyFlaps(t *testing.T) {
 // and reports the last state.
 func TestWaitUnhealthy(t *testing.T) {
 	const tail = `; its log: E1123 00:00:00.000002       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"`
-	healthy := serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))
-	ill := serve(t, "127.0.0.1:0", statusHandler(http.StatusInternalServerError))
-	silent := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	healthy := startServer(t, "127.0.0.1:0", statusHandler(http.StatusOK))
+	ill := startServer(t, "127.0.0.1:0", statusHandler(http.StatusInternalServerError))
+	silent := startServer(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ended := []any{"MainPID", uint32(0), "ActiveState", "inactive", "SubState", "dead"}
 	loop := []any{"MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "Result", "exit-code"}
 	soon := 2 * time.Second // enough for one read on a busy machine
@@ -169,7 +169,7 @@ func TestWaitInterrupted(t *testing.T) {
 		}
 		return runningUnit(7)
 	}}
-	_, err := f.service(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quickCriteria)
+	_, err := f.startService(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quickCriteria)
 	if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -185,7 +185,7 @@ func TestWaitUnanswered(t *testing.T) {
 		}
 		return runningUnit(8)
 	}
-	if _, err := f.service(t).WaitHealthy(t.Context(), State{}, quickCriteria); err != nil {
+	if _, err := f.startService(t).WaitHealthy(t.Context(), State{}, quickCriteria); err != nil {
 		t.Error(err)
 	}
 }

@@ -131,7 +131,7 @@ func ignoreErrorNamed(name string, err error) error {
 func (c *Client) callWithRetry(ctx context.Context, f func(context.Context) error) error {
 	var lostAt time.Time
 	for {
-		err := c.try(ctx, f)
+		err := c.tryOnce(ctx, f)
 		if !IsConnectionLost(err) || ctx.Err() != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
@@ -150,8 +150,8 @@ func (c *Client) callWithRetry(ctx context.Context, f func(context.Context) erro
 	}
 }
 
-// try connects if necessary and calls f once.
-func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
+// tryOnce connects if necessary and calls f once.
+func (c *Client) tryOnce(ctx context.Context, f func(context.Context) error) error {
 	within := ctx
 	if c.Reconnect {
 		var cancel context.CancelFunc
@@ -159,7 +159,7 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 		defer cancel()
 	}
 	if c.conn == nil {
-		if err := c.connect(ctx, within); err != nil {
+		if err := c.dialManager(ctx, within); err != nil {
 			return cmp.Or(context.Cause(within), err)
 		}
 	}
@@ -223,32 +223,32 @@ func (c *Client) Unit(ctx context.Context, name string) (u Unit, err error) {
 
 func decodeUnit(p map[string]any) Unit {
 	u := Unit{
-		Load: property[string](p, "LoadState"), Active: property[string](p, "ActiveState"), Sub: property[string](p, "SubState"),
-		Enabled: property[string](p, "UnitFileState"), Description: property[string](p, "Description"),
-		File: property[string](p, "FragmentPath"), Transient: property[bool](p, "Transient"),
-		MainPID: int(property[uint32](p, "MainPID")), Restarts: int(property[uint32](p, "NRestarts")),
-		Result: property[string](p, "Result"), ExitKind: int(property[int32](p, "ExecMainCode")), ExitStatus: int(property[int32](p, "ExecMainStatus")),
-		ConditionsFailed: !property[bool](p, "ConditionResult") && property[uint64](p, "ConditionTimestamp") != 0,
+		Load: propertyValue[string](p, "LoadState"), Active: propertyValue[string](p, "ActiveState"), Sub: propertyValue[string](p, "SubState"),
+		Enabled: propertyValue[string](p, "UnitFileState"), Description: propertyValue[string](p, "Description"),
+		File: propertyValue[string](p, "FragmentPath"), Transient: propertyValue[bool](p, "Transient"),
+		MainPID: int(propertyValue[uint32](p, "MainPID")), Restarts: int(propertyValue[uint32](p, "NRestarts")),
+		Result: propertyValue[string](p, "Result"), ExitKind: int(propertyValue[int32](p, "ExecMainCode")), ExitStatus: int(propertyValue[int32](p, "ExecMainStatus")),
+		ConditionsFailed: !propertyValue[bool](p, "ConditionResult") && propertyValue[uint64](p, "ConditionTimestamp") != 0,
 	}
-	if id := property[[]byte](p, "InvocationID"); len(id) > 0 {
+	if id := propertyValue[[]byte](p, "InvocationID"); len(id) > 0 {
 		u.Invocation = fmt.Sprintf("%x", id)
 	}
-	if us := property[uint64](p, "ExecMainStartTimestamp"); us > 0 && us <= math.MaxInt64 {
+	if us := propertyValue[uint64](p, "ExecMainStartTimestamp"); us > 0 && us <= math.MaxInt64 {
 		u.Started = time.UnixMicro(int64(us))
 	}
-	if job := property[[]any](p, "Job"); len(job) > 0 {
+	if job := propertyValue[[]any](p, "Job"); len(job) > 0 {
 		id, _ := job[0].(uint32)
 		u.Job = int(id)
 	}
-	if e := property[[]any](p, "LoadError"); len(e) == 2 {
+	if e := propertyValue[[]any](p, "LoadError"); len(e) == 2 {
 		u.LoadError, _ = e[1].(string)
 	}
 	return u
 }
 
-// property returns the value of a property. It returns the zero value if the property is
+// propertyValue returns the value of a property. It returns the zero value if the property is
 // missing or has another type.
-func property[T any](p map[string]any, name string) T {
+func propertyValue[T any](p map[string]any, name string) T {
 	value, _ := p[name].(T)
 	return value
 }

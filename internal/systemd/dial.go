@@ -23,17 +23,17 @@ const (
 	objectPath    = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// connect opens a connection to the private socket or, if that fails, to the bus. It fails when
+// dialManager opens a connection to the private socket or, if that fails, to the bus. It fails when
 // within ends. The connection is open until ctx ends.
-func (c *Client) connect(ctx, within context.Context) error {
+func (c *Client) dialManager(ctx, within context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(within, cancel)
 	defer stop()
-	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.SocketPath(), pingUntilReply) })
+	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dialSocket(life, c.SocketPath(), pingUntilReply) })
 	if err != nil && c.Bus != "" && life.Err() == nil {
 		privateErr := err
 		hello := func(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
-		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, hello) }); err != nil {
+		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dialSocket(life, c.Bus, hello) }); err != nil {
 			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.SocketPath(), kernelError(privateErr), c.Bus, kernelError(err))
 		}
 	}
@@ -45,8 +45,8 @@ func (c *Client) connect(ctx, within context.Context) error {
 	return nil
 }
 
-// dial connects to a socket, authenticates and calls greet.
-func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Conn) error) (*dbus.Conn, error) {
+// dialSocket connects to a socket, authenticates and calls greet.
+func dialSocket(ctx context.Context, path string, greet func(context.Context, *dbus.Conn) error) (*dbus.Conn, error) {
 	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(path), dbus.WithContext(ctx))
 	if err != nil {
 		return nil, err

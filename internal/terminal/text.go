@@ -86,20 +86,20 @@ func (t *Text) Heading(title string) { t.out.WriteString("\n" + escapeLine(title
 // Item adds a line with a mark under a section title.
 func (t *Text) Item(m Mark, s string) {
 	t.out.WriteString("  " + t.paddedMark(m) + "  ")
-	t.wrap(4+markWidth, 4+markWidth, s)
+	t.appendWrapped(4+markWidth, 4+markWidth, s)
 }
 
 // Detail adds a line under an item. Continuation lines are indented by two.
 func (t *Text) Detail(format string, args ...any) {
 	const indent = 4 + markWidth
 	t.out.WriteString(strings.Repeat(" ", indent))
-	t.wrap(indent, indent+2, fmt.Sprintf(format, args...))
+	t.appendWrapped(indent, indent+2, fmt.Sprintf(format, args...))
 }
 
 // MarkedLine adds a line with a mark. An empty mark is replaced by spaces.
 func (t *Text) MarkedLine(m Mark, s string) {
 	t.out.WriteString(t.paddedMark(m) + " ")
-	t.wrap(markWidth+1, markWidth+3, s)
+	t.appendWrapped(markWidth+1, markWidth+3, s)
 }
 
 // ContinuationLine adds a line that continues the previous one.
@@ -108,7 +108,7 @@ func (t *Text) ContinuationLine(s string) { t.HangingIndent(strings.Repeat(" ", 
 // Row adds a mark, a label of fixed width, and s.
 func (t *Text) Row(m Mark, columns int, label, s string) {
 	fmt.Fprintf(&t.out, "%s  %-*s", t.paddedMark(m), columns, escapeLine(label))
-	t.wrap(markWidth+2+columns, markWidth+2+columns, s)
+	t.appendWrapped(markWidth+2+columns, markWidth+2+columns, s)
 }
 
 // ContinuationRow adds a label and a text that continue the previous row.
@@ -124,7 +124,7 @@ func (t *Text) HangingIndent(prefix, s string) {
 	prefix = escapeLine(prefix)
 	t.out.WriteString(prefix)
 	indent := utf8.RuneCountInString(prefix)
-	t.wrap(indent, indent, s)
+	t.appendWrapped(indent, indent, s)
 }
 
 // Quote adds the lines of s unchanged, each with a prefix.
@@ -134,10 +134,10 @@ func (t *Text) Quote(prefix, s string) {
 	}
 }
 
-// wrap appends s and wraps it to the width. The first line starts at column at, and continuation
+// appendWrapped appends s and wraps it to the width. The first line starts at column at, and continuation
 // lines start at column indent. wrap does not break words, because users may copy them. It keeps
 // repeated spaces, because a path may contain them.
-func (t *Text) wrap(at, indent int, s string) {
+func (t *Text) appendWrapped(at, indent int, s string) {
 	column, gap := at, 0
 	for i, w := range strings.Split(joinLines(escapeLines(s)), " ") {
 		n := utf8.RuneCountInString(w)

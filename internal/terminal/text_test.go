@@ -46,7 +46,7 @@ func TestWrap(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			txt := &Text{Width: 10}
-			txt.wrap(0, 2, tt.in)
+			txt.appendWrapped(0, 2, tt.in)
 			if diff := cmp.Diff(tt.want, txt.out.String()); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -58,7 +58,7 @@ func TestWrap(t *testing.T) {
 func TestWrapUnlimited(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 200))
 	txt := &Text{}
-	txt.wrap(8, 8, long)
+	txt.appendWrapped(8, 8, long)
 	txt.Table([]string{"A", "B"}, [][]string{{long, "x"}})
 	if got := strings.Count(txt.out.String(), "\n"); got != 3 {
 		t.Errorf("%d lines, want 3", got)

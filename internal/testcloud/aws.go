@@ -76,7 +76,7 @@ type AWSTrust struct {
 type AWS struct {
 	*Server
 	dir string
-	settings[AWSState]
+	guardedState[AWSState]
 }
 
 // NewAWS starts the server. The caller must close it.

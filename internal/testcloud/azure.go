@@ -70,7 +70,7 @@ type AzureState struct {
 // adds their real host names to a [FakeNetwork].
 type Azure struct {
 	*Server
-	settings[AzureState]
+	guardedState[AzureState]
 }
 
 // NewAzure starts the server. The caller must close it.

@@ -52,7 +52,7 @@ type Google struct {
 	*Server
 	net     *FakeNetwork
 	homeDir string
-	settings[GoogleState]
+	guardedState[GoogleState]
 }
 
 // NewGoogle starts the servers and adds them to a network. The caller must close them before the

@@ -141,7 +141,7 @@ func (s *Server) Inject(f Fault) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	struck := s.record(Request{
+	struck := s.recordRequest(Request{
 		Time: time.Now(), Method: r.Method, Host: r.Host, Path: r.URL.Path,
 		Query: r.URL.Query(), Header: r.Header.Clone(), Body: body,
 	})
@@ -150,8 +150,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record records a request and returns the fault to inject, or nil.
-func (s *Server) record(r Request) *Fault {
+// recordRequest records a request and returns the fault to inject, or nil.
+func (s *Server) recordRequest(r Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
@@ -188,20 +188,20 @@ func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// settings holds the state of a simulated cloud.
-type settings[S any] struct {
+// guardedState holds the state of a simulated cloud.
+type guardedState[S any] struct {
 	mu    sync.Mutex
 	state S
 }
 
 // Update changes the state for all later responses.
-func (s *settings[S]) Update(change func(*S)) {
+func (s *guardedState[S]) Update(change func(*S)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.state)
 }
 
-func (s *settings[S]) currentState() S {
+func (s *guardedState[S]) currentState() S {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state

@@ -36,12 +36,12 @@ func (s *Server) Revoke(user, verb, resource string) {
 	s.grants = slices.DeleteFunc(s.grants, func(g permission) bool { return g == permission{user, verb, resource} })
 }
 
-// authorize returns "" if a request is allowed, and otherwise the error message that a real
+// authorizationError returns "" if a request is allowed, and otherwise the error message that a real
 // API server sends.
-func (s *Server) authorize(req Request) string {
+func (s *Server) authorizationError(req Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ok, why := s.allowed(req)
+	ok, why := s.checkAllowed(req)
 	if ok {
 		return ""
 	}
@@ -56,9 +56,9 @@ func (s *Server) authorize(req Request) string {
 	return text
 }
 
-// allowed reports whether a user may send a request, and a reason if an authorizer gives
+// checkAllowed reports whether a user may send a request, and a reason if an authorizer gives
 // one. s.mu must be held.
-func (s *Server) allowed(req Request) (ok bool, why string) {
+func (s *Server) checkAllowed(req Request) (ok bool, why string) {
 	if req.User == Admin || strings.HasPrefix(req.Resource, "selfsubject") {
 		return true, ""
 	}
@@ -105,7 +105,7 @@ func (s *Server) serveAccessReview(w http.ResponseWriter, r *http.Request, req R
 			asked.Resource += "/" + a.Subresource
 		}
 		s.mu.Lock()
-		review.Status.Allowed, review.Status.Reason = s.allowed(asked)
+		review.Status.Allowed, review.Status.Reason = s.checkAllowed(asked)
 		s.mu.Unlock()
 	}
 	writeJSON(w, http.StatusCreated, review)

@@ -152,7 +152,7 @@ func (f *Fault) statusError(req Request) *apierrors.StatusError {
 	case FaultUnauthorized:
 		return apierrors.NewUnauthorized("Unauthorized")
 	case FaultForbidden:
-		return forbidden(req, fmt.Sprintf("User %q cannot %s resource %q in API group \"\" in the namespace %q", req.User, req.Verb, req.Resource, req.Namespace))
+		return newForbiddenError(req, fmt.Sprintf("User %q cannot %s resource %q in API group \"\" in the namespace %q", req.User, req.Verb, req.Resource, req.Namespace))
 	case FaultNotFound:
 		return notFound(resource, req.Name)
 	case FaultConflict:

@@ -74,8 +74,8 @@ func (st *store) AddPod(p Pod) string {
 			ServiceAccountName: p.ServiceAccount,
 			NodeName:           p.Node,
 			ImagePullSecrets:   secretReferences(p.PullSecrets),
-			InitContainers:     containers("init", p.InitImages),
-			Containers:         containers("main", p.Images),
+			InitContainers:     newContainers("init", p.InitImages),
+			Containers:         newContainers("main", p.Images),
 		},
 	})
 }
@@ -150,7 +150,7 @@ func secretReferences(names []string) []corev1.LocalObjectReference {
 	return refs
 }
 
-func containers(prefix string, images []string) []corev1.Container {
+func newContainers(prefix string, images []string) []corev1.Container {
 	var all []corev1.Container
 	for i, image := range images {
 		all = append(all, corev1.Container{Name: fmt.Sprint(prefix, "-", i), Image: image})

@@ -42,8 +42,8 @@ func (l *pipeListener) Close() error {
 // Addr returns a placeholder.
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "testkube", Net: "pipe"} }
 
-// dial returns the client's end of a new connection.
-func (l *pipeListener) dial(ctx context.Context, network string) (net.Conn, error) {
+// dialClient returns the client's end of a new connection.
+func (l *pipeListener) dialClient(ctx context.Context, network string) (net.Conn, error) {
 	client, server := net.Pipe()
 	var err error
 	select {

@@ -27,8 +27,8 @@ func notFound(resource, name string) *apierrors.StatusError {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
-// forbidden returns a 403 error in the format of a real admission plugin or authorizer.
-func forbidden(req Request, why string) *apierrors.StatusError {
+// newForbiddenError returns a 403 error in the format of a real admission plugin or authorizer.
+func newForbiddenError(req Request, why string) *apierrors.StatusError {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, req.Name, errors.New(why))
 }

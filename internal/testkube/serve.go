@@ -44,11 +44,11 @@ func (s *Server) newMux() *http.ServeMux {
 				Namespace: r.PathValue("namespace"), Name: r.PathValue("name"),
 			}
 			_, canList := listKinds[req.Resource]
-			s.handle(w, r, req, req.Verb != "list" || canList)
+			s.handleWithFaults(w, r, req, req.Verb != "list" || canList)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.handle(w, r, Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false)
+		s.handleWithFaults(w, r, Request{Verb: strings.ToLower(r.Method), Resource: r.URL.Path}, false)
 	})
 	return mux
 }
@@ -56,14 +56,14 @@ func (s *Server) newMux() *http.ServeMux {
 // ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// handle responds to a request and applies any fault. ok is false if there is no such
+// handleWithFaults responds to a request and applies any fault. ok is false if there is no such
 // endpoint.
-func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
+func (s *Server) handleWithFaults(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
 	req.UserAgent = r.UserAgent()
 	req.User = s.authenticatedUser(r)
-	serve := func(w http.ResponseWriter) { s.serve(w, r, req, ok) }
+	serve := func(w http.ResponseWriter) { s.serveRequest(w, r, req, ok) }
 	switch fault := s.logRequest(&req); {
 	case fault == nil:
 		serve(w)
@@ -72,9 +72,9 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok 
 	}
 }
 
-// serve sends the correct response, without faults. ok is false if there is no such
+// serveRequest sends the correct response, without faults. ok is false if there is no such
 // endpoint.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
+func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	switch {
 	case req.User == "":
 		writeError(w, apierrors.NewUnauthorized("Unauthorized"))
@@ -86,8 +86,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request, ok b
 		}})
 		return
 	}
-	if denied := s.authorize(req); denied != "" {
-		writeError(w, forbidden(req, denied))
+	if denied := s.authorizationError(req); denied != "" {
+		writeError(w, newForbiddenError(req, denied))
 		return
 	}
 	switch {

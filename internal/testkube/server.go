@@ -146,7 +146,7 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	s.lifecycleMu.Lock()
 	pipe := s.pipeListener
 	s.lifecycleMu.Unlock()
-	return pipe.dial(ctx, network)
+	return pipe.dialClient(ctx, network)
 }
 
 // Token returns a user's bearer token.

@@ -26,8 +26,8 @@ func newServer(t *testing.T, opts Options) *Server {
 	return s
 }
 
-// ask sends a request as Admin and returns the status and the body of the response.
-func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
+// requestAsAdmin sends a request as Admin and returns the status and the body of the response.
+func requestAsAdmin(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+s.Token(Admin))
@@ -47,7 +47,7 @@ func TestToken(t *testing.T) {
 	}{{"", true}, {"open-sesame", false}} {
 		s := newServer(t, Options{Secret: tt.secret})
 		s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder"})
-		code, body := ask(t, s, http.MethodPost, "/api/v1/namespaces/ci/serviceaccounts/builder/token", `{"spec":{"audiences":["a"]}}`)
+		code, body := requestAsAdmin(t, s, http.MethodPost, "/api/v1/namespaces/ci/serviceaccounts/builder/token", `{"spec":{"audiences":["a"]}}`)
 		token := s.Requests()[0].Token.Reveal()
 		claims, err := jwt.Parse(token)
 		if code != http.StatusCreated || err != nil || len(claims.Audience) != 1 || claims.Audience[0] != "a" || claims.Expires.Sub(claims.IssuedAt).Hours() != 1 {
@@ -85,7 +85,7 @@ func TestStartStop(t *testing.T) {
 		t.Error("it answers after Stop")
 	}
 	must.Do(t, s.Start())
-	code, body := ask(t, s, http.MethodGet, "/api/v1/namespaces/ci/serviceaccounts/builder", "")
+	code, body := requestAsAdmin(t, s, http.MethodGet, "/api/v1/namespaces/ci/serviceaccounts/builder", "")
 	var account corev1.ServiceAccount
 	if err := json.Unmarshal(body, &account); err != nil || code != http.StatusOK || account.UID != "u" || s.URL() != url {
 		t.Errorf("status %d, UID %q, address %s, error %v", code, account.UID, s.URL(), err)

@@ -59,7 +59,7 @@ func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *api
 			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", tr.UID, account.UID))
 	}
 	if why := s.checkNodeRestriction(req, tr); why != "" {
-		return forbidden(req, why)
+		return newForbiddenError(req, why)
 	}
 	var pod *corev1.Pod
 	if ref := tr.Spec.BoundObjectRef; ref != nil {
@@ -103,7 +103,7 @@ func (s *Server) checkNodeRestriction(req Request, tr *authenticationv1.TokenReq
 	if tr.Spec.BoundObjectRef == nil {
 		return "node requested token not bound to a pod"
 	}
-	if ok, _ := s.allowed(asked); !ok {
+	if ok, _ := s.checkAllowed(asked); !ok {
 		return fmt.Sprintf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, req.User)
 	}
 	return ""

@@ -53,7 +53,7 @@ type authResult struct {
 	scheme string // see Request.Scheme
 	user   string // as sent; for a token, the user it was issued to
 	valid  bool   // the password or token is valid
-	token  token
+	token  issuedToken
 }
 
 // authenticate reads the Authorization header, or the form of a token request. Only the
@@ -93,7 +93,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id authResult
 		s.sendChallenge(w, r, "authentication required")
 		return false
 	}
-	repo := repositoryOf(r)
+	repo := repositoryFromPath(r)
 	if repo == "" { // the ping or the catalog, which any user may access
 		if !id.valid {
 			s.sendChallenge(w, r, "authentication required")
@@ -103,7 +103,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id authResult
 	action := requiredAction(r)
 	allowed := s.isAllowed(id.user, repo, action)
 	switch {
-	case allowed && (s.opts.Auth == AuthBasic || id.token.allows(repo, action)):
+	case allowed && (s.opts.Auth == AuthBasic || id.token.allowsAction(repo, action)):
 		return true
 	case allowed || id.user == Anonymous:
 		s.sendChallenge(w, r, "authentication required, or a token for this repository")
@@ -119,7 +119,7 @@ func (s *Server) sendChallenge(w http.ResponseWriter, r *http.Request, why strin
 		w.Header().Set("WWW-Authenticate", `Basic realm="testregistry"`)
 	case AuthBearer:
 		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.TokenServerURL, tokenPath, serviceName)
-		if repo := repositoryOf(r); repo != "" {
+		if repo := repositoryFromPath(r); repo != "" {
 			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, requiredAction(r))
 		}
 		w.Header().Set("WWW-Authenticate", c)
@@ -135,8 +135,8 @@ func requiredAction(r *http.Request) string {
 	return actionPush
 }
 
-// repositoryOf returns the repository in a request's path, or "".
-func repositoryOf(r *http.Request) string {
+// repositoryFromPath returns the repository in a request's path, or "".
+func repositoryFromPath(r *http.Request) string {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v2/")
 	if !ok {
 		return ""

@@ -36,12 +36,12 @@ func TestFaultTimes(t *testing.T) {
 		{"the same path", Fault{Kind: FaultServerError, Path: "/x/"}, []int{500}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := start(t, Options{Auth: AuthBasic, Users: users})
-			push(t, s, "x", Image{})
+			s := startServer(t, Options{Auth: AuthBasic, Users: testUsers})
+			pushImage(t, s, "x", Image{})
 			in := s.Inject(tt.fault)
 			var got []int
 			for range tt.want {
-				resp, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1", basicHeader("ci", canary.PasswordSecret), "")
+				resp, _, err := httpGet(t, "GET", s.URL()+"/v2/x/manifests/v1", basicHeader("ci", canary.PasswordSecret), "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,10 +61,10 @@ func TestFaultTimes(t *testing.T) {
 }
 
 func TestRemoveFault(t *testing.T) {
-	s := start(t, Options{})
+	s := startServer(t, Options{})
 	in := s.Inject(Fault{Kind: FaultServerError, Times: Forever})
 	for _, want := range []int{500, 200} {
-		resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
+		resp, _, err := httpGet(t, "GET", s.URL()+"/v2/", nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,9 +76,9 @@ func TestRemoveFault(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
-	s := start(t, Options{})
+	s := startServer(t, Options{})
 	s.Inject(Fault{Kind: FaultTooManyRequests, RetryAfter: 1500 * time.Millisecond})
-	resp, _, err := get(t, "GET", s.URL()+"/v2/", nil, "")
+	resp, _, err := httpGet(t, "GET", s.URL()+"/v2/", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,25 +88,25 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestSpoiledBlobs(t *testing.T) {
-	s := start(t, Options{})
-	push(t, s, "x", Image{LayerSize: 100_000})
-	digest := layerOf(t, s, "x")
+	s := startServer(t, Options{})
+	pushImage(t, s, "x", Image{LayerSize: 100_000})
+	digest := newLayer(t, s, "x")
 	blob := s.URL() + "/v2/x/blobs/" + digest.String()
-	_, whole, err := get(t, "GET", blob, nil, "")
+	_, whole, err := httpGet(t, "GET", blob, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	t.Run("cut", func(t *testing.T) {
 		s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs, Bytes: 1000})
-		_, got, err := get(t, "GET", blob, nil, "")
+		_, got, err := httpGet(t, "GET", blob, nil, "")
 		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Equal(got, whole[:1000]) {
 			t.Errorf("got %d bytes, error %v, want the first 1000 and an unexpected EOF", len(got), err)
 		}
 	})
 	t.Run("corrupt", func(t *testing.T) {
 		s.Inject(Fault{Kind: FaultCorrupt, Endpoint: EndpointBlobs})
-		_, got, err := get(t, "GET", blob, nil, "")
+		_, got, err := httpGet(t, "GET", blob, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestSpoiledBlobs(t *testing.T) {
 		const delay = 50 * time.Millisecond
 		s.Inject(Fault{Kind: FaultSlow, Endpoint: EndpointBlobs, Bytes: 1000, Delay: delay})
 		began := time.Now()
-		_, got, err := get(t, "GET", blob, nil, "")
+		_, got, err := httpGet(t, "GET", blob, nil, "")
 		if err != nil || !bytes.Equal(got, whole) {
 			t.Errorf("got %d bytes, error %v, want the whole blob", len(got), err)
 		}
@@ -146,7 +146,7 @@ func TestSpoiledBlobs(t *testing.T) {
 	t.Run("only GET is spoiled", func(t *testing.T) {
 		in := s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs})
 		defer in.Remove()
-		if _, _, err := get(t, "HEAD", blob, nil, ""); err != nil {
+		if _, _, err := httpGet(t, "HEAD", blob, nil, ""); err != nil {
 			t.Error(err)
 		}
 		if in.Hits() != 0 {
@@ -155,10 +155,10 @@ func TestSpoiledBlobs(t *testing.T) {
 	})
 	t.Run("well again", func(t *testing.T) {
 		in := s.Inject(Fault{Kind: FaultTruncate, Endpoint: EndpointBlobs})
-		if _, _, err := get(t, "GET", blob, nil, ""); err == nil {
+		if _, _, err := httpGet(t, "GET", blob, nil, ""); err == nil {
 			t.Error("a cut at 0 bytes went unnoticed")
 		}
-		_, got, err := get(t, "GET", blob, nil, "")
+		_, got, err := httpGet(t, "GET", blob, nil, "")
 		if err != nil || !bytes.Equal(got, whole) || in.Hits() != 1 {
 			t.Errorf("got %d bytes, error %v, %d hits, want the whole blob after 1 hit", len(got), err, in.Hits())
 		}

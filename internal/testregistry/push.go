@@ -39,7 +39,7 @@ func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("pushing a test image: %w", err)
 	}
-	content, err := img.build()
+	content, err := img.buildContent()
 	if err != nil {
 		return "", fmt.Errorf("pushing %s: building the image: %w", ref, err)
 	}
@@ -60,7 +60,7 @@ func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 // imageOrIndex is implemented by v1.Image and v1.ImageIndex.
 type imageOrIndex interface{ Digest() (v1.Hash, error) }
 
-func (i Image) build() (imageOrIndex, error) {
+func (i Image) buildContent() (imageOrIndex, error) {
 	if len(i.Platforms) == 0 {
 		i.Platforms = []string{"linux/" + runtime.GOARCH}
 	}

@@ -81,7 +81,7 @@ type Server struct {
 
 	mu     sync.Mutex // guards the fields below
 	users  map[string]string
-	tokens map[string]token
+	tokens map[string]issuedToken
 	log    []Request
 }
 
@@ -106,7 +106,7 @@ func New(opts Options) (*Server, error) {
 		cancelRequests: cancel,
 		served:         make(chan struct{}),
 		users:          map[string]string{},
-		tokens:         map[string]token{},
+		tokens:         map[string]issuedToken{},
 	}
 	if opts.TokenServerURL == "" {
 		s.opts.TokenServerURL = s.URL()
@@ -169,14 +169,14 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, id authResult) 
 	fault := s.faults.Next(func(f Fault) bool { return f.matches(r) })
 	switch {
 	case fault == nil:
-		s.serve(w, r, id)
+		s.serveRequest(w, r, id)
 	case !s.writeFault(w, r, fault):
-		fault.respondChanged(w, r, func(w http.ResponseWriter) { s.serve(w, r, id) })
+		fault.respondChanged(w, r, func(w http.ResponseWriter) { s.serveRequest(w, r, id) })
 	}
 }
 
-// serve sends the correct response, without faults.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, id authResult) {
+// serveRequest sends the correct response, without faults.
+func (s *Server) serveRequest(w http.ResponseWriter, r *http.Request, id authResult) {
 	switch {
 	case r.URL.Path == tokenPath:
 		s.serveToken(w, r, id)

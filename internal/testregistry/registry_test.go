@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func start(t *testing.T, opts Options) *Server {
+func startServer(t *testing.T, opts Options) *Server {
 	t.Helper()
 	s := must.Get(New(opts))(t)
 	t.Cleanup(func() {
@@ -38,22 +38,22 @@ func start(t *testing.T, opts Options) *Server {
 	return s
 }
 
-func push(t *testing.T, s *Server, repo string, img Image) string {
+func pushImage(t *testing.T, s *Server, repo string, img Image) string {
 	t.Helper()
 	return must.Get(s.Push(repo, "v1", img))(t)
 }
 
-var users = map[string]string{"ci": canary.PasswordSecret, "dev": canary.PasswordSecret + "-dev"}
+var testUsers = map[string]string{"ci": canary.PasswordSecret, "dev": canary.PasswordSecret + "-dev"}
 
-func login(user string) authn.Authenticator {
+func basicAuthFor(user string) authn.Authenticator {
 	if user == Anonymous {
 		return authn.Anonymous
 	}
-	return &authn.Basic{Username: user, Password: users[user]}
+	return &authn.Basic{Username: user, Password: testUsers[user]}
 }
 
-// pull pulls the tag v1 with go-containerregistry. It returns the digest and the HTTP status.
-func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (string, int) {
+// pullImage pulls the tag v1 with go-containerregistry. It returns the digest and the HTTP status.
+func pullImage(t *testing.T, s *Server, repo string, auth authn.Authenticator) (string, int) {
 	t.Helper()
 	ref := must.Get(name.NewTag(s.Addr() + "/" + repo + ":v1"))(t)
 	img, err := remote.Image(ref, remote.WithAuth(auth), remote.WithRetryStatusCodes())
@@ -72,11 +72,11 @@ func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (strin
 }
 
 func TestPushIsDeterministic(t *testing.T) {
-	a, b := start(t, Options{}), start(t, Options{Auth: AuthBasic, Users: users})
-	if x, y := push(t, a, "x", Image{}), push(t, b, "team/y", Image{}); x != y {
+	a, b := startServer(t, Options{}), startServer(t, Options{Auth: AuthBasic, Users: testUsers})
+	if x, y := pushImage(t, a, "x", Image{}), pushImage(t, b, "team/y", Image{}); x != y {
 		t.Errorf("two registries, one image: digests %s and %s", x, y)
 	}
-	if x, y := push(t, a, "x", Image{}), push(t, a, "x", Image{Seed: 1}); x == y {
+	if x, y := pushImage(t, a, "x", Image{}), pushImage(t, a, "x", Image{Seed: 1}); x == y {
 		t.Errorf("two seeds have the same digest %s", x)
 	}
 	if got := b.Requests(); len(got) != 0 {
@@ -85,8 +85,8 @@ func TestPushIsDeterministic(t *testing.T) {
 }
 
 func TestPushIndex(t *testing.T) {
-	s := start(t, Options{})
-	want := push(t, s, "multi", Image{Platforms: []string{"linux/amd64", "linux/arm64/v8"}})
+	s := startServer(t, Options{})
+	want := pushImage(t, s, "multi", Image{Platforms: []string{"linux/amd64", "linux/arm64/v8"}})
 	ref, _ := name.NewTag(s.Addr() + "/multi:v1")
 	index := must.Get(remote.Index(ref))(t)
 	if err := validate.Index(index); err != nil {
@@ -144,18 +144,18 @@ func TestWhoMayPull(t *testing.T) {
 		{"no such repository", AuthBasic, nil, "ci", "missing", 404},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := start(t, Options{Auth: tt.auth, Users: users, Rules: tt.rules})
+			s := startServer(t, Options{Auth: tt.auth, Users: testUsers, Rules: tt.rules})
 			want := ""
 			if tt.want != 404 {
-				if digest := push(t, s, tt.repo, Image{}); tt.want == 200 {
+				if digest := pushImage(t, s, tt.repo, Image{}); tt.want == 200 {
 					want = digest
 				}
 			}
-			auth := login(tt.user)
+			auth := basicAuthFor(tt.user)
 			if tt.user == "nobody" {
 				auth = &authn.Basic{Username: "nobody", Password: canary.PasswordSecret}
 			}
-			digest, status := pull(t, s, tt.repo, auth)
+			digest, status := pullImage(t, s, tt.repo, auth)
 			if digest != want || status != tt.want {
 				t.Errorf("got %q, status %d, want %q, status %d", digest, status, want, tt.want)
 			}
@@ -167,15 +167,15 @@ func TestWhoMayPull(t *testing.T) {
 func TestWhoMayPush(t *testing.T) {
 	rules := []Rule{{User: "ci", Prefix: "team", Pull: true, Push: true}, {User: "dev", Pull: true}}
 	for _, auth := range []Auth{AuthBasic, AuthBearer} {
-		s := start(t, Options{Auth: auth, Users: users, Rules: rules})
-		push(t, s, "team/app", Image{})
+		s := startServer(t, Options{Auth: auth, Users: testUsers, Rules: rules})
+		pushImage(t, s, "team/app", Image{})
 		for user, want := range map[string]int{"ci": 0, "dev": 403, Anonymous: 401} {
 			from, _ := name.NewTag(s.Addr() + "/team/app:v1")
-			img, err := remote.Image(from, remote.WithAuth(login("ci")))
+			img, err := remote.Image(from, remote.WithAuth(basicAuthFor("ci")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = remote.Write(from.Context().Tag("by-"+user), img, remote.WithAuth(login(user)))
+			err = remote.Write(from.Context().Tag("by-"+user), img, remote.WithAuth(basicAuthFor(user)))
 			var terr *transport.Error
 			got := 0
 			if errors.As(err, &terr) {
@@ -192,8 +192,8 @@ func TestWhoMayPush(t *testing.T) {
 
 func TestSetUser(t *testing.T) {
 	for _, auth := range []Auth{AuthBasic, AuthBearer} {
-		s := start(t, Options{Auth: auth, Users: users})
-		push(t, s, "x", Image{})
+		s := startServer(t, Options{Auth: auth, Users: testUsers})
+		pushImage(t, s, "x", Image{})
 		steps := []struct {
 			do   func()
 			want int
@@ -205,15 +205,15 @@ func TestSetUser(t *testing.T) {
 		}
 		for i, step := range steps {
 			step.do()
-			if _, status := pull(t, s, "x", login("ci")); status != step.want {
+			if _, status := pullImage(t, s, "x", basicAuthFor("ci")); status != step.want {
 				t.Errorf("auth %d, step %d: status %d, want %d", auth, i, status, step.want)
 			}
 		}
 	}
 }
 
-// get sends one request with net/http instead of a registry client.
-func get(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
+// httpGet sends one request with net/http instead of a registry client.
+func httpGet(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for k, v := range header {
@@ -234,12 +234,12 @@ func get(t *testing.T, method, url string, header map[string]string, body string
 
 func TestTokenFlow(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := start(t, Options{Auth: AuthBearer, Users: users, TokenTTL: time.Minute, Now: func() time.Time { return now }})
-	push(t, s, "team/app", Image{})
-	push(t, s, "team/other", Image{})
+	s := startServer(t, Options{Auth: AuthBearer, Users: testUsers, TokenTTL: time.Minute, Now: func() time.Time { return now }})
+	pushImage(t, s, "team/app", Image{})
+	pushImage(t, s, "team/other", Image{})
 	manifest := s.URL() + "/v2/team/app/manifests/v1"
 
-	resp, _, err := get(t, "GET", manifest, nil, "")
+	resp, _, err := httpGet(t, "GET", manifest, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,19 +260,19 @@ func TestTokenFlow(t *testing.T) {
 		want int
 	}{
 		{"GET", func() (*http.Response, []byte, error) {
-			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basic, "")
+			return httpGet(t, "GET", s.URL()+"/token?"+query.Encode(), basic, "")
 		}, 200},
 		{"POST", func() (*http.Response, []byte, error) {
-			return get(t, "POST", s.URL()+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
+			return httpGet(t, "POST", s.URL()+"/token", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, form.Encode())
 		}, 200},
 		{"wrong password", func() (*http.Response, []byte, error) {
-			return get(t, "GET", s.URL()+"/token?"+query.Encode(), basicHeader("ci", canary.TokenSecret), "")
+			return httpGet(t, "GET", s.URL()+"/token?"+query.Encode(), basicHeader("ci", canary.TokenSecret), "")
 		}, 401},
 		{"POST without login", func() (*http.Response, []byte, error) {
-			return get(t, "POST", s.URL()+"/token?"+query.Encode(), nil, "")
+			return httpGet(t, "POST", s.URL()+"/token?"+query.Encode(), nil, "")
 		}, 401},
 		{"other service", func() (*http.Response, []byte, error) {
-			return get(t, "GET", s.URL()+"/token?service=x", basic, "")
+			return httpGet(t, "GET", s.URL()+"/token?service=x", basic, "")
 		}, 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestTokenFlow(t *testing.T) {
 			}
 			bearer := map[string]string{"Authorization": "Bearer " + answer.Token}
 			status := func(url string) int {
-				resp, _, err := get(t, "GET", url, bearer, "")
+				resp, _, err := httpGet(t, "GET", url, bearer, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -324,8 +324,8 @@ func basicHeader(user, password string) map[string]string {
 }
 
 func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
-	s := start(t, Options{Auth: AuthBearer, Users: users})
-	resp, _, err := get(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.PasswordSecret), "")
+	s := startServer(t, Options{Auth: AuthBearer, Users: testUsers})
+	resp, _, err := httpGet(t, "GET", s.URL()+"/v2/", basicHeader("ci", canary.PasswordSecret), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,10 +335,10 @@ func TestPasswordIsNoLoginInBearerMode(t *testing.T) {
 }
 
 func TestExpireTokens(t *testing.T) {
-	s := start(t, Options{Auth: AuthBearer, Users: users})
-	push(t, s, "x", Image{})
+	s := startServer(t, Options{Auth: AuthBearer, Users: testUsers})
+	pushImage(t, s, "x", Image{})
 	ref, _ := name.NewTag(s.Addr() + "/x:v1")
-	img := must.Get(remote.Image(ref, remote.WithAuth(login("ci"))))(t)
+	img := must.Get(remote.Image(ref, remote.WithAuth(basicAuthFor("ci"))))(t)
 	s.ExpireTokens()
 	s.ResetLog()
 	if err := validate.Image(img); err != nil {
@@ -350,10 +350,10 @@ func TestExpireTokens(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	s := start(t, Options{Auth: AuthBasic, Users: users})
-	push(t, s, "x", Image{})
+	s := startServer(t, Options{Auth: AuthBasic, Users: testUsers})
+	pushImage(t, s, "x", Image{})
 	for _, header := range []map[string]string{nil, basicHeader("dev", canary.TokenSecret), basicHeader("ci", canary.PasswordSecret)} {
-		if _, _, err := get(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.ArgSecret, header, ""); err != nil {
+		if _, _, err := httpGet(t, "GET", s.URL()+"/v2/x/manifests/v1?secret="+canary.ArgSecret, header, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -377,7 +377,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestLogIsBounded(t *testing.T) {
-	s := start(t, Options{})
+	s := startServer(t, Options{})
 	for range maxLogEntries + 1 {
 		s.logRequest(&http.Request{URL: &url.URL{}}, authResult{}, 200)
 	}
@@ -387,24 +387,24 @@ func TestLogIsBounded(t *testing.T) {
 }
 
 func TestRedirectBlobs(t *testing.T) {
-	store := start(t, Options{})
-	s := start(t, Options{RedirectBlobs: store.URL()})
-	push(t, store, "x", Image{})
-	push(t, s, "x", Image{})
-	resp, _, err := get(t, "GET", s.URL()+"/v2/x/blobs/"+layerOf(t, s, "x").String(), nil, "")
+	store := startServer(t, Options{})
+	s := startServer(t, Options{RedirectBlobs: store.URL()})
+	pushImage(t, store, "x", Image{})
+	pushImage(t, s, "x", Image{})
+	resp, _, err := httpGet(t, "GET", s.URL()+"/v2/x/blobs/"+newLayer(t, s, "x").String(), nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := store.URL() + "/v2/x/blobs/" + layerOf(t, s, "x").String()
+	want := store.URL() + "/v2/x/blobs/" + newLayer(t, s, "x").String()
 	if got := resp.Header.Get("Location"); resp.StatusCode != 307 || got != want {
 		t.Errorf("got %d to %q, want 307 to %q", resp.StatusCode, got, want)
 	}
 }
 
-// layerOf returns the digest of an image's first layer.
-func layerOf(t *testing.T, s *Server, repo string) v1.Hash {
+// newLayer returns the digest of an image's first layer.
+func newLayer(t *testing.T, s *Server, repo string) v1.Hash {
 	t.Helper()
-	_, body, err := get(t, "GET", s.URL()+"/v2/"+repo+"/manifests/v1", basicHeader("ci", users["ci"]), "")
+	_, body, err := httpGet(t, "GET", s.URL()+"/v2/"+repo+"/manifests/v1", basicHeader("ci", testUsers["ci"]), "")
 	if err != nil {
 		t.Fatal(err)
 	}

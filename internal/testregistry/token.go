@@ -17,8 +17,8 @@ const (
 	maxTokenBody = 64 << 10 // size of a form in bytes
 )
 
-// token is the server's record of a Bearer token, which is opaque to clients.
-type token struct {
+// issuedToken is the server's record of a Bearer token, which is opaque to clients.
+type issuedToken struct {
 	user    string
 	access  []repositoryAccess
 	expires time.Time
@@ -29,7 +29,7 @@ type repositoryAccess struct {
 	actions []string
 }
 
-func (t token) allows(repo, action string) bool {
+func (t issuedToken) allowsAction(repo, action string) bool {
 	return slices.ContainsFunc(t.access, func(a repositoryAccess) bool {
 		return a.repo == repo && slices.Contains(a.actions, action)
 	})
@@ -49,7 +49,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id authResul
 		return
 	}
 	secret := rand.Text()
-	tok := token{user: id.user, access: s.grantScopes(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
+	tok := issuedToken{user: id.user, access: s.grantScopes(id.user, r.Form["scope"]), expires: s.opts.Now().Add(s.opts.TokenTTL)}
 	s.storeToken(secret, tok)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the client has disconnected
@@ -80,13 +80,13 @@ func (s *Server) grantScopes(user string, scopes []string) []repositoryAccess {
 	return granted
 }
 
-func (s *Server) storeToken(secret string, tok token) {
+func (s *Server) storeToken(secret string, tok issuedToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens[secret] = tok
 }
 
-func (s *Server) lookupToken(secret string) (token, bool) {
+func (s *Server) lookupToken(secret string) (issuedToken, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.tokens[secret]

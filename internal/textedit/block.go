@@ -82,9 +82,9 @@ func (l *blockList) itemEnd(i int) int {
 	return l.end
 }
 
-// parse sets the positions of the items. key is the offset of the key's line. parse returns nil
+// parseItems sets the positions of the items. key is the offset of the key's line. parse returns nil
 // if an item does not begin on its own line, or if the dashes have different indentations.
-func (l blockList) parse(key int, list *yaml.Node, lines *LineIndex) List {
+func (l blockList) parseItems(key int, list *yaml.Node, lines *LineIndex) List {
 	if key < 0 || l.end < key {
 		return nil
 	}

@@ -42,13 +42,13 @@ func (l *flowList) followsComma(i int) bool {
 // AppendEdits implements List. It inserts the items after the last item or, in an empty list,
 // after the opening bracket.
 func (l *flowList) AppendEdits(items []ListItem) []Edit {
-	s := l.style()
+	s := l.lastItemStyle()
 	var b strings.Builder
 	for i, item := range items {
 		if i > 0 || len(l.items) > 0 {
 			b.WriteString("," + s.gap)
 		}
-		b.WriteString(s.encode(item.Value))
+		b.WriteString(s.encodeValue(item.Value))
 	}
 	at := l.start
 	if len(l.items) > 0 {
@@ -64,7 +64,7 @@ type flowStyle struct {
 	crlf           bool
 }
 
-func (s flowStyle) encode(value any) string {
+func (s flowStyle) encodeValue(value any) string {
 	text := EncodeJSON(value, s.prefix, s.indent)
 	if s.crlf {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
@@ -72,9 +72,9 @@ func (s flowStyle) encode(value any) string {
 	return text
 }
 
-// style returns the formatting of the last item. For an empty list, it returns a style with
+// lastItemStyle returns the formatting of the last item. For an empty list, it returns a style with
 // everything on one line.
-func (l *flowList) style() (s flowStyle) {
+func (l *flowList) lastItemStyle() (s flowStyle) {
 	if len(l.items) == 0 {
 		return flowStyle{gap: " "}
 	}
@@ -106,7 +106,7 @@ func newFlowList(text []byte, bracket int) List {
 	l := &flowList{text: text, start: bracket + 1}
 	item := Span{From: -1}
 	for s := (scanner{text: text, pos: l.start}); ; {
-		token := s.next()
+		token := s.nextToken()
 		switch {
 		case token == Span{}:
 			return nil
@@ -139,8 +139,8 @@ type scanner struct {
 	plain bool // the scanner is in a plain scalar, where quotes have no meaning
 }
 
-// next returns the next token, or an empty span at the end of the text.
-func (s *scanner) next() Span {
+// nextToken returns the next token, or an empty span at the end of the text.
+func (s *scanner) nextToken() Span {
 	s.skipSpace()
 	if s.pos >= len(s.text) {
 		return Span{}

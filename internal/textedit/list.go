@@ -67,7 +67,7 @@ func FindYAMLList(text, document []byte, field string) List {
 		if i+2 < len(top.Content) {
 			b.end = lines.lineStart(top.Content[i+2].Line)
 		}
-		return b.parse(lines.lineStart(top.Content[i].Line), value, lines)
+		return b.parseItems(lines.lineStart(top.Content[i].Line), value, lines)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func skipProperties(text []byte, at int) int {
 		return -1
 	}
 	for s := (scanner{text: text, pos: at}); ; {
-		switch token := s.next(); {
+		switch token := s.nextToken(); {
 		case token == Span{}:
 			return -1
 		case text[token.From] == '&', text[token.From] == '!':

@@ -21,7 +21,7 @@ import (
 
 const (
 	ecrImage = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app:v1"
-	role     = "arn:aws:iam::111122223333:role/controller"
+	roleARN     = "arn:aws:iam::111122223333:role/controller"
 )
 
 // newAWS starts a fake of Amazon's cloud. It sets environment variables of this process, because
@@ -43,14 +43,14 @@ func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 		for name, value := range environ {
 			t.Setenv(name, value)
 		}
-		return provider(ecr.InPod(ecr.Options{Timeout: 10 * time.Second, MaxPause: time.Millisecond, Logger: w.log,
+		return requireProvider(ecr.InPod(ecr.Options{Timeout: 10 * time.Second, MaxPause: time.Millisecond, Logger: w.log,
 			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, aws
 }
 
-func irsa(file string) map[string]string {
-	return map[string]string{"AWS_ROLE_ARN": role, "AWS_WEB_IDENTITY_TOKEN_FILE": file}
+func irsaEnviron(file string) map[string]string {
+	return map[string]string{"AWS_ROLE_ARN": roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE": file}
 }
 
 func podIdentity(aws *testcloud.AWS, file string) map[string]string {
@@ -77,8 +77,8 @@ func TestAWS(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T, *testcloud.AWS) map[string]string { return nil }, testcloud.AWSKeyInstance, true},
 		"IRSA": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", role })
-			return irsa(writeTokenFile(t, canary.TokenSecret+"-pod"))
+			aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", roleARN })
+			return irsaEnviron(writeTokenFile(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyRole, false},
 		"EKS Pod Identity": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
@@ -86,7 +86,7 @@ func TestAWS(t *testing.T) {
 		}, testcloud.AWSKeyContainer, false},
 		"both": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			environ := podIdentity(aws, writeTokenFile(t, canary.TokenSecret+"-agent"))
-			maps.Copy(environ, irsa(writeTokenFile(t, canary.TokenSecret+"-pod")))
+			maps.Copy(environ, irsaEnviron(writeTokenFile(t, canary.TokenSecret+"-pod")))
 			return environ
 		}, testcloud.AWSKeyRole, false},
 		"a profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
@@ -104,7 +104,7 @@ func TestAWS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, aws := newAWS(t)
-			got, err := w.password(w.keyring(tt.environ(t, aws)), w.image)
+			got, err := w.lookUpPassword(w.newKeyring(tt.environ(t, aws)), w.image)
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
 			}
@@ -131,22 +131,22 @@ func TestAWSFails(t *testing.T) {
 		want    []string
 	}{
 		"no token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return irsa(filepath.Join(t.TempDir(), "none"))
+			return irsaEnviron(filepath.Join(t.TempDir(), "none"))
 		}, []string{"find the pod's AWS credentials", "AWS_WEB_IDENTITY_TOKEN_FILE points to", "which cannot be found"}},
 		"a directory for a token": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return irsa(t.TempDir())
+			return irsaEnviron(t.TempDir())
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
 		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return irsa(writeTokenFile(t, ""))
+			return irsaEnviron(writeTokenFile(t, ""))
 		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "in the role's account, add the cluster's issuer as an OIDC provider with the audience"}},
 		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
-			return irsa(writeTokenFile(t, canary.TokenSecret))
+			return irsaEnviron(writeTokenFile(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "AccessDenied", "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"}},
 		"STS refuses, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
 			environ := podIdentity(aws, writeTokenFile(t, canary.TokenSecret))
-			maps.Copy(environ, irsa(writeTokenFile(t, canary.TokenSecret)))
+			maps.Copy(environ, irsaEnviron(writeTokenFile(t, canary.TokenSecret)))
 			return environ
 		}, []string{"AccessDenied"}},
 		"the agent is down": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
@@ -195,12 +195,12 @@ func TestAWSFails(t *testing.T) {
 func TestAWSRotates(t *testing.T) {
 	w, aws := newAWS(t)
 	token := writeTokenFile(t, canary.TokenSecret+"-1")
-	k := w.keyring(irsa(token))
+	k := w.newKeyring(irsaEnviron(token))
 	for i, text := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
-		write(t, token, text)
+		writeFile(t, token, text)
 		aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken = text })
 		image := []string{ecrImage, strings.Replace(ecrImage, "1111", "4444", 1)}[i]
-		if _, err := w.password(k, image); err != nil {
+		if _, err := w.lookUpPassword(k, image); err != nil {
 			t.Error(err)
 		}
 	}

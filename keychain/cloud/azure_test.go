@@ -24,7 +24,7 @@ func newAzure(t *testing.T) (*testCloud, *testcloud.Azure) {
 	w := newTestCloud(t)
 	azure := testcloud.NewAzure()
 	t.Cleanup(azure.Close)
-	net := newNet(t)
+	net := newFakeNetwork(t)
 	azure.AddHosts(net)
 	net.Handle("imds.test", azure)
 	w.server, w.metadata, w.image = azure.Server, "/metadata/", acrImage
@@ -39,7 +39,7 @@ func newAzure(t *testing.T) (*testCloud, *testcloud.Azure) {
 		maps.Copy(environ, more)
 		transport := net.Transport()
 		t.Cleanup(transport.CloseIdleConnections)
-		return provider(acr.InPod(acr.Options{Transport: transport, Timeout: 10 * time.Second, Backoff: time.Millisecond, Logger: w.log,
+		return requireProvider(acr.InPod(acr.Options{Transport: transport, Timeout: 10 * time.Second, Backoff: time.Millisecond, Logger: w.log,
 			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, azure
@@ -80,7 +80,7 @@ func TestAzure(t *testing.T) {
 			azure.Update(func(s *testcloud.AzureState) {
 				s.ClientAssertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame"
 			})
-			got, err := w.password(w.keyring(tt.environ(t)), w.image)
+			got, err := w.lookUpPassword(w.newKeyring(tt.environ(t)), w.image)
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
 			}
@@ -145,11 +145,11 @@ func TestAzureFails(t *testing.T) {
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
 	token := writeTokenFile(t, canary.TokenSecret+"-1")
-	k := w.keyring(webhookVariables(token))
+	k := w.newKeyring(webhookVariables(token))
 	for i, assertion := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
-		write(t, token, assertion)
+		writeFile(t, token, assertion)
 		azure.Update(func(s *testcloud.AzureState) { s.ClientAssertion, s.RefreshToken = assertion, "open-sesame" })
-		if _, err := w.password(k, []string{acrImage, "other.azurecr.io/app"}[i]); err != nil {
+		if _, err := w.lookUpPassword(k, []string{acrImage, "other.azurecr.io/app"}[i]); err != nil {
 			t.Error(err)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 // an identity.
 func emptyEnviron(string) string { return "" }
 
-func getenvFrom(environ ...string) func(string) string {
+func newGetenv(environ ...string) func(string) string {
 	return func(name string) string {
 		for _, entry := range environ {
 			if n, value, _ := strings.Cut(entry, "="); n == name {
@@ -44,8 +44,8 @@ func getenvFrom(environ ...string) func(string) string {
 	}
 }
 
-// provider returns a [cloud.Provider] for a constructor's results. It panics if err is not nil.
-func provider(p plugin.Provider, err error) cloud.Provider {
+// requireProvider returns a [cloud.Provider] for a constructor's results. It panics if err is not nil.
+func requireProvider(p plugin.Provider, err error) cloud.Provider {
 	if err != nil {
 		panic(err)
 	}
@@ -64,13 +64,13 @@ var emptyProvider = plugin.ProviderFunc(func(context.Context, *plugin.Request) (
 })
 
 func TestRefuses(t *testing.T) {
-	amazon := provider(ecr.InPod(ecr.Options{Getenv: emptyEnviron}))
+	amazon := requireProvider(ecr.InPod(ecr.Options{Getenv: emptyEnviron}))
 	for want, tt := range map[string]struct {
 		opts      regcred.Options
 		providers []cloud.Provider
 	}{
 		"cloud: at least one provider is required":                              {},
-		`cloud: provider 2: duplicate name "ecr-credential-provider"; set Name`: {providers: []cloud.Provider{amazon, provider(ecr.New(ecr.Options{}))}},
+		`cloud: provider 2: duplicate name "ecr-credential-provider"; set Name`: {providers: []cloud.Provider{amazon, requireProvider(ecr.New(ecr.Options{}))}},
 		"cloud: provider 2: Provider must not be nil":                           {providers: []cloud.Provider{amazon, {Name: "team"}}},
 		"cloud: provider 1: the provider has no name; set Name":                 {providers: []cloud.Provider{{Provider: emptyProvider, MatchImages: []string{"r.example"}}}},
 		`cloud: provider 1: "team" has no default images; set MatchImages`:      {providers: []cloud.Provider{{Provider: emptyProvider, Name: "team"}}},
@@ -90,11 +90,11 @@ func TestRefuses(t *testing.T) {
 // error. Otherwise the pod would silently use the node's identity.
 func TestIncompleteConfiguration(t *testing.T) {
 	amazon := func(environ ...string) error {
-		_, err := ecr.InPod(ecr.Options{Getenv: getenvFrom(environ...)})
+		_, err := ecr.InPod(ecr.Options{Getenv: newGetenv(environ...)})
 		return err
 	}
 	azure := func(environ ...string) error {
-		_, err := acr.InPod(acr.Options{Getenv: getenvFrom(environ...)})
+		_, err := acr.InPod(acr.Options{Getenv: newGetenv(environ...)})
 		return err
 	}
 	for _, tt := range []struct {
@@ -126,7 +126,7 @@ func TestIncompleteConfiguration(t *testing.T) {
 	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json", Getenv: emptyEnviron}); err == nil {
 		t.Error("azure.json in a pod: no error")
 	}
-	if _, err := gcr.InPod(gcr.Options{Getenv: getenvFrom("GCE_METADATA_HOST=http://x/")}); err == nil {
+	if _, err := gcr.InPod(gcr.Options{Getenv: newGetenv("GCE_METADATA_HOST=http://x/")}); err == nil {
 		t.Error("an address that is none: no error")
 	}
 }
@@ -202,9 +202,9 @@ func TestOtherProviders(t *testing.T) {
 	logins := writeTokenFile(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.PasswordSecret+`"}}}`)
 	must.Do(t, os.Chmod(logins, 0o600))
 	k, err := cloud.New(regcred.Options{},
-		withNameAndImages("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
-		withNameAndImages("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
-		withNameAndImages("none", provider(emptyProvider, nil), "none.example"),
+		withNameAndImages("ci", requireProvider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
+		withNameAndImages("logins", requireProvider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
+		withNameAndImages("none", requireProvider(emptyProvider, nil), "none.example"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -280,8 +280,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// clouds returns functions that start a fake cloud with a pod that has no identity.
-func clouds() map[string]func(*testing.T) *testCloud {
+// cloudStarters returns functions that start a fake cloud with a pod that has no identity.
+func cloudStarters() map[string]func(*testing.T) *testCloud {
 	return map[string]func(*testing.T) *testCloud{
 		"Amazon": func(t *testing.T) *testCloud { w, _ := newAWS(t); return w },
 		"Google": func(t *testing.T) *testCloud { w, _ := newGoogle(t); return w },
@@ -302,10 +302,10 @@ func (w *testCloud) passwordRequests() (n int) {
 // TestConcurrentLookupsShareRequest verifies that 1,000 concurrent lookups of images on one
 // registry send a single request to the cloud, and that later lookups send none.
 func TestConcurrentLookupsShareRequest(t *testing.T) {
-	for name, newWorld := range clouds() {
+	for name, newWorld := range cloudStarters() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			k := w.keyring(nil)
+			k := w.newKeyring(nil)
 			for round := range 2 {
 				var wg sync.WaitGroup
 				for i := range 1000 {

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func read(t *testing.T, name string) string {
+func readFile(t *testing.T, name string) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(name))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
@@ -22,8 +22,8 @@ func read(t *testing.T, name string) string {
 // TestDocsQuoteExamples verifies that all Go code in docs/keychain-cloud.md is from
 // example_test.go.
 func TestDocsQuoteExamples(t *testing.T) {
-	examples := read(t, "example_test.go")
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "../../docs/keychain-cloud.md"), -1)
+	examples := readFile(t, "example_test.go")
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readFile(t, "../../docs/keychain-cloud.md"), -1)
 	if len(blocks) == 0 {
 		t.Error("no Go code found")
 	}
@@ -45,13 +45,13 @@ func TestDocsQuoteMessages(t *testing.T) {
 		}
 		for _, name := range names {
 			if !strings.HasSuffix(name, "_test.go") {
-				sources += read(t, name)
+				sources += readFile(t, name)
 			}
 		}
 	}
 	sources = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(sources, "")
 	sources = strings.ReplaceAll(sources, `\"`, `"`)
-	_, section, found := strings.Cut(read(t, "../../docs/keychain-cloud.md"), "\n## Failure messages\n")
+	_, section, found := strings.Cut(readFile(t, "../../docs/keychain-cloud.md"), "\n## Failure messages\n")
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}

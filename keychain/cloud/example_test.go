@@ -43,7 +43,7 @@ func exampleCloud() (end func()) {
 	if err := os.WriteFile(token, []byte(canary.TokenSecret), 0o600); err != nil {
 		panic(err)
 	}
-	for _, entry := range append(aws.Environ(), "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token) {
+	for _, entry := range append(aws.Environ(), "AWS_ROLE_ARN="+roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE="+token) {
 		name, value, _ := strings.Cut(entry, "=")
 		before, was := os.LookupEnv(name)
 		ends = append(ends, func() {

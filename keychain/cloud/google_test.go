@@ -20,12 +20,12 @@ import (
 
 const (
 	gcrImage = "europe-docker.pkg.dev/project/team/app:v1"
-	pool     = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"
+	workloadPool     = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster"
 )
 
 func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 	w := newTestCloud(t)
-	net := newNet(t)
+	net := newFakeNetwork(t)
 	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
@@ -35,7 +35,7 @@ func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 		maps.Copy(environ, more)
 		transport := net.Transport()
 		t.Cleanup(transport.CloseIdleConnections)
-		return provider(gcr.InPod(gcr.Options{Transport: transport, Backoff: time.Millisecond, Logger: w.log,
+		return requireProvider(gcr.InPod(gcr.Options{Transport: transport, Backoff: time.Millisecond, Logger: w.log,
 			Getenv: func(name string) string { return environ[name] }}))
 	}
 	return w, google
@@ -47,10 +47,10 @@ func federationConfig(t *testing.T, source, more string) map[string]string {
 	t.Helper()
 	return map[string]string{gcr.EnvCredentials: writeTokenFile(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
 		"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"https://sts.googleapis.com/v1/token",
-		"credential_source":%s%s}`, pool, source, more))}
+		"credential_source":%s%s}`, workloadPool, source, more))}
 }
 
-func fileSource(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
+func credentialSourceJSON(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
 
 // TestGoogle verifies the identity that each configuration uses, and that the metadata server is
 // called only without a configuration.
@@ -63,20 +63,20 @@ func TestGoogle(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
 		"federation": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret+"-pod\n")), "")
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret+"-pod\n")), "")
 		}, "open-sesame-federated", false},
 		"in a member": {func(t *testing.T) map[string]string {
 			token := writeTokenFile(t, `{"id":"`+canary.TokenSecret+`-pod"}`)
 			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
 		}, "open-sesame-federated", false},
 		"impersonation": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret+"-pod")), account)
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret+"-pod")), account)
 		}, "open-sesame-account", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, google := newGoogle(t)
-			google.Update(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = pool, canary.TokenSecret+"-pod" })
-			got, err := w.password(w.keyring(tt.environ(t)), w.image)
+			google.Update(func(s *testcloud.GoogleState) { s.Audience, s.SubjectToken = workloadPool, canary.TokenSecret+"-pod" })
+			got, err := w.lookUpPassword(w.newKeyring(tt.environ(t)), w.image)
 			if err != nil || got != tt.password {
 				t.Fatalf("got another password than %q, or %v", tt.password, err)
 			}
@@ -107,32 +107,32 @@ func TestGoogleFails(t *testing.T) {
 			return federationConfig(t, `{"executable":{"command":"/bin/true"}}`, "")
 		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host", `does not belong to Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
 		}, nil, []string{"refusing to send a token to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"service_account_impersonation_url is not an https URL"}},
 		"no token file": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(filepath.Join(t.TempDir(), "none")), "")
+			return federationConfig(t, credentialSourceJSON(filepath.Join(t.TempDir(), "none")), "")
 		}, nil, []string{configuration, "credential_source: ", "no such file or directory"}},
 		"empty token file": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, "\n")), "")
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, "\n")), "")
 		}, nil, []string{"empty or not a token"}},
 		"no such member": {func(t *testing.T) map[string]string {
 			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, writeTokenFile(t, `{"ID":"x"}`)), "")
 		}, nil, []string{"empty or not a token"}},
 		"STS refuses": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), "")
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`},
 			[]string{"exchange the service-account token", "status 403 Forbidden", "check that the workload identity pool has a provider with the token's issuer and audience"}},
 		"STS is down": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), "")
+			return federationConfig(t, credentialSourceJSON(writeTokenFile(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{"exchange the service-account token", "status 500 Internal Server Error, 3 times"}},
 	} {
@@ -150,11 +150,11 @@ func TestGoogleFails(t *testing.T) {
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
 	token := writeTokenFile(t, canary.TokenSecret+"-1")
-	k := w.keyring(federationConfig(t, fileSource(token), ""))
+	k := w.newKeyring(federationConfig(t, credentialSourceJSON(token), ""))
 	for i, subject := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
-		write(t, token, subject)
+		writeFile(t, token, subject)
 		google.Update(func(s *testcloud.GoogleState) { s.SubjectToken = subject })
-		if _, err := w.password(k, []string{gcrImage, "eu.gcr.io/project/app"}[i]); err != nil {
+		if _, err := w.lookUpPassword(k, []string{gcrImage, "eu.gcr.io/project/app"}[i]); err != nil {
 			t.Error(err)
 		}
 	}

@@ -44,7 +44,7 @@ const lookupsPerRound = 40
 // configured only by its environment.
 func runProgram(image string) (status int) {
 	k, err := cloud.New(regcred.Options{},
-		provider(ecr.InPod(ecr.Options{})), provider(gcr.InPod(gcr.Options{})), provider(acr.InPod(acr.Options{})))
+		requireProvider(ecr.InPod(ecr.Options{})), requireProvider(gcr.InPod(gcr.Options{})), requireProvider(acr.InPod(acr.Options{})))
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -90,9 +90,9 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 		newCloud func(t *testing.T) (*testcloud.Server, []string)
 		image    string
 	}{
-		"Amazon": {amazonProcess, "111122223%d.dkr.ecr.eu-west-1.amazonaws.com/app"},
-		"Google": {googleProcess, "r%d-docker.pkg.dev/project/app"},
-		"Azure":  {azureProcess, "team%d.azurecr.io/app"},
+		"Amazon": {startAWSProcess, "111122223%d.dkr.ecr.eu-west-1.amazonaws.com/app"},
+		"Google": {startGoogleProcess, "r%d-docker.pkg.dev/project/app"},
+		"Azure":  {startAzureProcess, "team%d.azurecr.io/app"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, environ := tt.newCloud(t)
@@ -124,27 +124,27 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 	}
 }
 
-func amazonProcess(t *testing.T) (*testcloud.Server, []string) {
+func startAWSProcess(t *testing.T) (*testcloud.Server, []string) {
 	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	return aws.Server, append(aws.Environ(), "AWS_CONFIG_FILE=", "AWS_SHARED_CREDENTIALS_FILE=")
 }
 
-func googleProcess(t *testing.T) (*testcloud.Server, []string) {
-	google := must.Get(testcloud.NewGoogle(newNet(t)))(t)
+func startGoogleProcess(t *testing.T) (*testcloud.Server, []string) {
+	google := must.Get(testcloud.NewGoogle(newFakeNetwork(t)))(t)
 	t.Cleanup(google.Close)
 	return google.Server, google.Environ()
 }
 
-func azureProcess(t *testing.T) (*testcloud.Server, []string) {
-	net, azure := newNet(t), testcloud.NewAzure()
+func startAzureProcess(t *testing.T) (*testcloud.Server, []string) {
+	net, azure := newFakeNetwork(t), testcloud.NewAzure()
 	t.Cleanup(azure.Close)
 	azure.AddHosts(net)
 	return azure.Server, append(net.Environ(), azure.Environ()...)
 }
 
-// newNet creates a fake network. The test fails if a program connects to an unknown host.
-func newNet(t *testing.T) *testcloud.FakeNetwork {
+// newFakeNetwork creates a fake network. The test fails if a program connects to an unknown host.
+func newFakeNetwork(t *testing.T) *testcloud.FakeNetwork {
 	t.Helper()
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(func() {

@@ -59,17 +59,17 @@ func newTestCloud(t *testing.T) *testCloud {
 	return w
 }
 
-// keyring returns a keyring with only the cloud's provider. The keyring calls a failing provider
+// newKeyring returns a keyring with only the cloud's provider. The keyring calls a failing provider
 // again at once.
-func (w *testCloud) keyring(environ map[string]string) *regcred.Keyring {
+func (w *testCloud) newKeyring(environ map[string]string) *regcred.Keyring {
 	w.t.Helper()
 	k := must.Get(cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ)))(w.t)
 	w.t.Cleanup(func() { k.Close() })
 	return k
 }
 
-// password looks up an image and returns the password of the first credential.
-func (w *testCloud) password(k *regcred.Keyring, image string) (string, error) {
+// lookUpPassword looks up an image and returns the password of the first credential.
+func (w *testCloud) lookUpPassword(k *regcred.Keyring, image string) (string, error) {
 	w.t.Helper()
 	result, err := k.Lookup(w.t.Context(), regcred.Request{Image: image})
 	canary.AssertAbsent(w.t, "the log", w.logged.String())
@@ -101,7 +101,7 @@ func (w *testCloud) metadataRequests() (n int) {
 // node's identity is not used.
 func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	w.t.Helper()
-	_, err := w.password(w.keyring(environ), w.image)
+	_, err := w.lookUpPassword(w.newKeyring(environ), w.image)
 	if err == nil {
 		w.t.Error("no error: somebody else's credential in place of the one that failed")
 	}
@@ -120,11 +120,11 @@ func (w *testCloud) checkError(environ map[string]string, want ...string) {
 func writeTokenFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")
-	write(t, path, text)
+	writeFile(t, path, text)
 	return path
 }
 
-func write(t testing.TB, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }

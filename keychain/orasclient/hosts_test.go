@@ -36,8 +36,8 @@ func TestRedirects(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		store := startRegistry(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, smallImage)
 		s := startRegistry(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, smallImage)
-		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{store.Addr(), "reader", canary.PasswordSecret, nil})
-		must.Get(pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"))(t)
+		c := newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{store.Addr(), "reader", canary.PasswordSecret, nil})
+		must.Get(pullImage(t.Context(), newRepository(t, c, s.Addr()+"/team/app"), "v1"))(t)
 		if len(store.Requests()) == 0 {
 			t.Error("nothing came from there")
 		}
@@ -61,7 +61,7 @@ func TestSignatures(t *testing.T) {
 		}))
 		defer s.Close()
 		host := strings.TrimPrefix(s.URL, "http://")
-		_, err := repository(t, client(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+		_, err := newRepository(t, newClient(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
 		if err == nil || !strings.Contains(err.Error(), to+"/blob?[redacted]") || strings.Contains(err.Error(), canary.TokenSecret) {
 			t.Errorf("got %v", err)
 		}
@@ -79,7 +79,7 @@ func TestRedirectLoop(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	_, err := repository(t, client(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+	_, err := newRepository(t, newClient(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || n.Load() > 10 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
@@ -103,8 +103,8 @@ func TestRedirectToOtherRepository(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	c := client(t, providerUser{host + "/team", "reader", canary.PasswordSecret, nil}, providerUser{host + "/other", "pusher", canary.PasswordSecret, nil})
-	_, err := repository(t, c, host+"/team/app").Resolve(t.Context(), "v1")
+	c := newClient(t, providerUser{host + "/team", "reader", canary.PasswordSecret, nil}, providerUser{host + "/other", "pusher", canary.PasswordSecret, nil})
+	_, err := newRepository(t, c, host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || !strings.Contains(err.Error(), "for another") {
 		t.Errorf("got %v", err)
 	}
@@ -134,8 +134,8 @@ func TestHub(t *testing.T) {
 			hosts.Store(address, true)
 			return (&net.Dialer{}).DialContext(ctx, network, front.Listener.Addr().String())
 		}
-		c := New(keychain.New(keyring(t, providerUser{"docker.io", "pusher", canary.PasswordSecret, nil}), keychain.Options{Transport: tr}))
-		from, to := repository(t, c, "docker.io/team/app"), repository(t, c, "docker.io/copies/app")
+		c := New(keychain.New(newKeyring(t, providerUser{"docker.io", "pusher", canary.PasswordSecret, nil}), keychain.Options{Transport: tr}))
+		from, to := newRepository(t, c, "docker.io/team/app"), newRepository(t, c, "docker.io/copies/app")
 		from.PlainHTTP, to.PlainHTTP = false, false
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 			t.Error(err)
@@ -146,7 +146,7 @@ func TestHub(t *testing.T) {
 			}
 			return true
 		})
-		elsewhere := repository(t, c, "registry-2.docker.io/team/app")
+		elsewhere := newRepository(t, c, "registry-2.docker.io/team/app")
 		elsewhere.PlainHTTP = false
 		s.ResetLog()
 		if _, err := elsewhere.Resolve(t.Context(), "v1"); err == nil || countRequests(s)["pusher 200"] > 0 {
@@ -176,11 +176,11 @@ func TestPlainHTTP(t *testing.T) {
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
 	}
-	k := keyring(t, providerUser{"registry.example:5000", "reader", canary.PasswordSecret, nil})
+	k := newKeyring(t, providerUser{"registry.example:5000", "reader", canary.PasswordSecret, nil})
 	for _, insecure := range []bool{false, true} {
 		s.ResetLog()
 		c := New(keychain.New(k, keychain.Options{Transport: tr, Insecure: insecure}))
-		_, err := pull(t.Context(), repository(t, c, "registry.example:5000/team/app"), "v1")
+		_, err := pullImage(t.Context(), newRepository(t, c, "registry.example:5000/team/app"), "v1")
 		if insecure == (err != nil) {
 			t.Errorf("insecure %t: %v", insecure, err)
 		}
@@ -197,8 +197,8 @@ func TestBareHost(t *testing.T) {
 		t.Errorf("asked %s", req.URL)
 		return nil, errors.New("no network")
 	})
-	c := New(keychain.New(keyring(t, providerUser{"docker.io", "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: asked}))
-	if _, err := repository(t, c, "registry/team/app").Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "a port or a domain") {
+	c := New(keychain.New(newKeyring(t, providerUser{"docker.io", "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: asked}))
+	if _, err := newRepository(t, c, "registry/team/app").Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "a port or a domain") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestBareHost(t *testing.T) {
 // meanwhile.
 func TestConcurrent(t *testing.T) {
 	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
-	k := keyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
+	k := newKeyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 	c := New(keychain.New(k, keychain.Options{}))
 	var wg sync.WaitGroup
 	for i := range 100 {
@@ -217,7 +217,7 @@ func TestConcurrent(t *testing.T) {
 				if i%2 == 0 {
 					name = fmt.Sprintf("team/app%d", i*100+n)
 				}
-				_, err := repository(t, c, s.Addr()+"/"+name).Resolve(t.Context(), "v1")
+				_, err := newRepository(t, c, s.Addr()+"/"+name).Resolve(t.Context(), "v1")
 				if name == "team/app" && err != nil && !errors.Is(err, regcred.ErrClosed) {
 					t.Error(err)
 				}
@@ -235,7 +235,7 @@ func TestConcurrent(t *testing.T) {
 
 // TestCachedTransports verifies that the cache evicts the least recently used transport.
 func TestCachedTransports(t *testing.T) {
-	c := client(t, providerUser{"registry.example", "reader", canary.PasswordSecret, nil})
+	c := newClient(t, providerUser{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
 		req := must.Get(http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil))(t)
 		return must.Get(c.transports.forRequest(req))(t)
@@ -255,10 +255,10 @@ func TestCachedTransports(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer}, smallImage)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Hour})
-	c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
+	c := newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	repo := func() *remote.Repository { return repository(t, c, s.Addr()+"/team/app") }
+	repo := func() *remote.Repository { return newRepository(t, c, s.Addr()+"/team/app") }
 	gone := make(chan error, 1)
 	go func() {
 		_, err := repo().Resolve(ctx, "v1")

@@ -30,8 +30,8 @@ type providerUser struct {
 	err            error
 }
 
-// keyring returns a keyring with one provider for each user, in this order.
-func keyring(t testing.TB, users ...providerUser) *regcred.Keyring {
+// newKeyring returns a keyring with one provider for each user, in this order.
+func newKeyring(t testing.TB, users ...providerUser) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
@@ -54,9 +54,9 @@ func keyring(t testing.TB, users ...providerUser) *regcred.Keyring {
 	return k
 }
 
-func client(t testing.TB, users ...providerUser) *Client {
+func newClient(t testing.TB, users ...providerUser) *Client {
 	t.Helper()
-	return New(keychain.New(keyring(t, users...), keychain.Options{}))
+	return New(keychain.New(newKeyring(t, users...), keychain.Options{}))
 }
 
 // startRegistry starts a registry with the image team/app:v1. All users have the same password. By default,
@@ -79,16 +79,16 @@ func forEachAuth(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
 	t.Run("bearer", func(t *testing.T) { f(t, testregistry.AuthBearer) })
 }
 
-// repository returns a repository over plain HTTP.
-func repository(t testing.TB, c remote.Client, reference string) *remote.Repository {
+// newRepository returns a repository over plain HTTP.
+func newRepository(t testing.TB, c remote.Client, reference string) *remote.Repository {
 	t.Helper()
 	repo := must.Get(remote.NewRepository(reference))(t)
 	repo.Client, repo.PlainHTTP = c, true
 	return repo
 }
 
-// pull copies an image from a repository into memory, and returns its digest.
-func pull(ctx context.Context, repo *remote.Repository, tag string) (string, error) {
+// pullImage copies an image from a repository into memory, and returns its digest.
+func pullImage(ctx context.Context, repo *remote.Repository, tag string) (string, error) {
 	desc, err := oras.Copy(ctx, repo, tag, memory.New(), tag, oras.DefaultCopyOptions)
 	return string(desc.Digest), err
 }

@@ -36,11 +36,11 @@ import (
 func TestOrder(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
-		c := client(t, providerUser{s.Addr(), "reader", "wrong", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
+		c := newClient(t, providerUser{s.Addr(), "reader", "wrong", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
+				if _, err := pullImage(t.Context(), newRepository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -60,8 +60,8 @@ func TestPaths(t *testing.T) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
 		}}, smallImage)
-		c := client(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
-		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		c := newClient(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
+		from, to := newRepository(t, c, s.Addr()+"/team/app"), newRepository(t, c, s.Addr()+"/copies/app")
 		must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
 		for _, r := range s.Requests() {
 			if want := map[bool]string{true: "reader", false: "pusher"}[regexp.MustCompile("^/v2/team/").MatchString(r.Path)]; r.User != "" && r.Path != "/token" && r.User != want {
@@ -75,8 +75,8 @@ func TestPaths(t *testing.T) {
 // accepted before.
 func TestNotFound(t *testing.T) {
 	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
-	c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
-	repo := repository(t, c, s.Addr()+"/team/app")
+	c := newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
+	repo := newRepository(t, c, s.Addr()+"/team/app")
 	desc := must.Get(repo.Resolve(t.Context(), "v1"))(t)
 	s.ResetLog()
 	if _, err := repo.Resolve(t.Context(), "v2"); !errors.Is(err, errdef.ErrNotFound) || len(s.Requests()) != 1 {
@@ -95,7 +95,7 @@ func TestRetries(t *testing.T) {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
 			t.Parallel()
 			s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
-			repo := repository(t, client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
+			repo := newRepository(t, newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
 			s.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: tt.times})
 			_, err := repo.Resolve(t.Context(), "v1")
 			if got := countRequests(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
@@ -116,8 +116,8 @@ func TestTokenExpiresDuringCopy(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})
-	c := New(keychain.New(keyring(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: ending}))
-	if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
+	c := New(keychain.New(newKeyring(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: ending}))
+	if _, err := pullImage(t.Context(), newRepository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
 		t.Error(err)
 	}
 	if countRequests(s)["reader 401"] == 0 {
@@ -129,8 +129,8 @@ func TestTokenExpiresDuringCopy(t *testing.T) {
 func TestAllRefused(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
-		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret + "x", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil})
-		_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
+		c := newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret + "x", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil})
+		_, err := pullImage(t.Context(), newRepository(t, c, s.Addr()+"/team/app"), "v1")
 		var response *errcode.ErrorResponse
 		if !errors.As(err, &response) || len(response.Errors) != 2 {
 			t.Fatalf("got %v", err)
@@ -148,8 +148,8 @@ func TestAllRefused(t *testing.T) {
 // request is sent to the registry.
 func TestProviderFails(t *testing.T) {
 	s := startRegistry(t, testregistry.Options{}, smallImage)
-	c := client(t, providerUser{s.Addr(), "", "", errors.New("no network")})
-	_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
+	c := newClient(t, providerUser{s.Addr(), "", "", errors.New("no network")})
+	_, err := pullImage(t.Context(), newRepository(t, c, s.Addr()+"/team/app"), "v1")
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
 		t.Errorf("got %v, %d requests", err, len(s.Requests()))
 	}
@@ -165,7 +165,7 @@ func TestRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		reg.PlainHTTP = true
-		reg.Client = client(t, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil})
+		reg.Client = newClient(t, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil})
 		if err := reg.Ping(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -198,7 +198,7 @@ func TestTransportOfAuthClient(t *testing.T) {
 			}
 			return http.DefaultTransport.RoundTrip(req)
 		})}
-		c := New(keychain.New(keyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), counted))
+		c := New(keychain.New(newKeyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), counted))
 		own := &auth.Client{
 			Client: &http.Client{Transport: c},
 			Header: http.Header{"User-Agent": {"Helm/4"}},
@@ -208,7 +208,7 @@ func TestTransportOfAuthClient(t *testing.T) {
 				return auth.EmptyCredential, nil
 			},
 		}
-		repo := repository(t, own, s.Addr()+"/team/app")
+		repo := newRepository(t, own, s.Addr()+"/team/app")
 		rc, err := repo.Resolve(t.Context(), "v1")
 		if err != nil {
 			t.Fatal(rc, err)
@@ -241,7 +241,7 @@ func TestComparedWithAuthClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs := &auth.Client{Client: &http.Client{}, Credential: credentials.Credential(store)}
-	_, err = pull(t.Context(), repository(t, theirs, s.Addr()+"/team/app"), "v1")
+	_, err = pullImage(t.Context(), newRepository(t, theirs, s.Addr()+"/team/app"), "v1")
 	if got := countRequests(s); err == nil || got["reader 200"] > 0 || got["nobody 403"] == 0 {
 		t.Errorf("theirs: %v, %v", got, err)
 	}
@@ -249,7 +249,7 @@ func TestComparedWithAuthClient(t *testing.T) {
 		"by path":  {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr() + "/team", "reader", canary.PasswordSecret, nil}},
 		"by trial": {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr(), "reader", canary.PasswordSecret, nil}},
 	} {
-		if _, err := pull(t.Context(), repository(t, client(t, users...), s.Addr()+"/team/app"), "v1"); err != nil {
+		if _, err := pullImage(t.Context(), newRepository(t, newClient(t, users...), s.Addr()+"/team/app"), "v1"); err != nil {
 			t.Errorf("ours, %s: %v", name, err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestRequestOfResponse(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
 		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil))(t)
-		resp := must.Get(client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req))(t)
+		resp := must.Get(newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req))(t)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || len(resp.Request.Header) > 0 {
 			t.Errorf("status %d, %v", resp.StatusCode, resp.Request.Header)

@@ -28,10 +28,10 @@ func TestPush(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		source := startRegistry(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
 		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
-		c := client(t, providerUser{source.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
-		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		c := newClient(t, providerUser{source.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
+		from, to := newRepository(t, c, source.Addr()+"/team/app"), newRepository(t, c, s.Addr()+"/copies/app")
 		desc := must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
-		if got, err := pull(t.Context(), to, "v1"); err != nil || got != string(desc.Digest) {
+		if got, err := pullImage(t.Context(), to, "v1"); err != nil || got != string(desc.Digest) {
 			t.Errorf("pulled %v, %v", got, err)
 		}
 		if got := countRequests(s); got["pusher 201"] < 6 { // layers, config, manifest
@@ -45,10 +45,10 @@ func TestPush(t *testing.T) {
 func TestPushRefused(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
-		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
+		c := newClient(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
 		desc := content.NewDescriptorFromBytes("application/vnd.oci.image.index.v1+json", manifest)
-		repo := repository(t, c, s.Addr()+"/copies/app")
+		repo := newRepository(t, c, s.Addr()+"/copies/app")
 		must.Do(t, repo.PushReference(t.Context(), desc, bytes.NewReader(manifest), "v1"))
 		if got, err := repo.Resolve(t.Context(), "v1"); err != nil || got.Digest != desc.Digest {
 			t.Errorf("got %v, %v", got, err)
@@ -61,8 +61,8 @@ func TestPushRefused(t *testing.T) {
 func TestPushNewRepository(t *testing.T) {
 	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
 		source, s := startRegistry(t, testregistry.Options{}, testregistry.Image{Seed: 1}), startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
-		c := client(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
-		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		c := newClient(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
+		from, to := newRepository(t, c, source.Addr()+"/team/app"), newRepository(t, c, s.Addr()+"/copies/app")
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 			t.Error(err)
 		}
@@ -76,7 +76,7 @@ func TestMount(t *testing.T) {
 		s := startRegistry(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
 		}}, smallImage)
-		k := keyring(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
+		k := newKeyring(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		c := New(keychain.New(k, keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Has("mount") {
 				req = req.Clone(req.Context())
@@ -84,7 +84,7 @@ func TestMount(t *testing.T) {
 			}
 			return http.DefaultTransport.RoundTrip(req)
 		})}))
-		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
+		from, to := newRepository(t, c, s.Addr()+"/team/app"), newRepository(t, c, s.Addr()+"/copies/app")
 		desc := must.Get(from.Resolve(t.Context(), "v1"))(t)
 		layers := must.Get(content.Successors(t.Context(), from, desc))(t)
 		for _, l := range layers {
@@ -123,8 +123,8 @@ func TestUploads(t *testing.T) {
 	front := httptest.NewServer(proxy)
 	defer front.Close()
 	host := strings.TrimPrefix(front.URL, "http://")
-	c := client(t, providerUser{host, "reader", canary.PasswordSecret, nil}, providerUser{host + "/copies", "pusher", canary.PasswordSecret, nil})
-	from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, host+"/copies/app")
+	c := newClient(t, providerUser{host, "reader", canary.PasswordSecret, nil}, providerUser{host + "/copies", "pusher", canary.PasswordSecret, nil})
+	from, to := newRepository(t, c, source.Addr()+"/team/app"), newRepository(t, c, host+"/copies/app")
 	if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 		t.Error(err)
 	}

@@ -50,8 +50,8 @@ func TestResponseTimeout(t *testing.T) {
 			t.Cleanup(srv.Close)
 			t.Cleanup(func() { close(done) })
 			host := strings.TrimPrefix(srv.URL, "http://")
-			c := New(keychain.New(keyring(t, providerUser{host, "pusher", canary.PasswordSecret, nil}), tt.opts))
-			err := repository(t, c, host+"/copies/app").Blobs().Push(t.Context(), content.NewDescriptorFromBytes("", blob), &slowReader{bytes.NewReader(blob)})
+			c := New(keychain.New(newKeyring(t, providerUser{host, "pusher", canary.PasswordSecret, nil}), tt.opts))
+			err := newRepository(t, c, host+"/copies/app").Blobs().Push(t.Context(), content.NewDescriptorFromBytes("", blob), &slowReader{bytes.NewReader(blob)})
 			if tt.hangs != (err != nil) || tt.hangs && !strings.Contains(err.Error(), "for 100ms: idle for too long") {
 				t.Errorf("got %v", err)
 			}

@@ -58,7 +58,7 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 	}
 	var found rules.Collector
 	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: fileLocator(name)}
-	c.check(&found)
+	c.checkEntries(&found)
 	return &Result{Kind: kind, Credentials: c.countCredentials(), Rejected: len(c.problems) > 0, Unchecked: c.limit, Findings: found.SortedFindings()}
 }
 
@@ -69,8 +69,8 @@ func Rules() []string {
 	return slices.Compact(names)
 }
 
-func (c *dockerConfig) check(found *rules.Collector) {
-	if c.parse(); c.limit != nil {
+func (c *dockerConfig) checkEntries(found *rules.Collector) {
+	if c.parseEntries(); c.limit != nil {
 		return
 	}
 	rules.Apply(found, configRules(), c, nil)

@@ -21,14 +21,14 @@ import (
 
 var testNow = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+func encodeBase64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-func token(ends time.Time) string {
+func newToken(ends time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d,"jti":%q}`, ends.Unix(), canary.TokenSecret)) + "." + canary.TokenSecret
 }
 
 func ecrToken(ends time.Time) string {
-	return b64(fmt.Sprintf(`{"payload":%q,"expiration":%d}`, canary.TokenSecret, ends.Unix()))
+	return encodeBase64(fmt.Sprintf(`{"payload":%q,"expiration":%d}`, canary.TokenSecret, ends.Unix()))
 }
 
 // terseFindings formats findings as "severity rule line:column path".
@@ -44,7 +44,7 @@ func terseFindings(t *testing.T, c *Result) (lines []string) {
 // TestDockerLogin verifies that each entry of auths has exactly the expected finding.
 func TestDockerLogin(t *testing.T) {
 	const secret = canary.PasswordSecret
-	auth := func(s string) string { return `{"auth":"` + b64(s) + `"}` }
+	auth := func(s string) string { return `{"auth":"` + encodeBase64(s) + `"}` }
 	plain := func(user, password string) string {
 		data := must.Get(json.Marshal(map[string]string{"username": user, "password": password}))(t)
 		return string(data)
@@ -55,21 +55,21 @@ func TestDockerLogin(t *testing.T) {
 		want  string // rule and field of the only finding
 	}{
 		"good":                 {auth("u:" + secret), ""},
-		"unpadded":             {`{"auth":"` + strings.TrimRight(b64("u:"+secret), "=") + `"}`, ""},
+		"unpadded":             {`{"auth":"` + strings.TrimRight(encodeBase64("u:"+secret), "=") + `"}`, ""},
 		"written out":          {plain("u", secret), ""},
-		"kubectl's":            {`{"username":"u","password":"` + secret + `","email":"a@b.example","auth":"` + b64("u:"+secret) + `"}`, ""},
+		"kubectl's":            {`{"username":"u","password":"` + secret + `","email":"a@b.example","auth":"` + encodeBase64("u:"+secret) + `"}`, ""},
 		"nothing":              {`{}`, "docker-no-login"},
 		"null":                 {`null`, "docker-no-login"},
 		"e-mail alone":         {`{"email":"a@b.example"}`, "docker-no-login"},
 		"user and pass":        {`{"user":"u","pass":"` + secret + `"}`, "docker-no-login"},
 		"identity token":       {`{"identitytoken":"` + secret + `"}`, "docker-token-alone .identitytoken"},
-		"az acr login":         {`{"auth":"` + b64("0:") + `","identitytoken":"` + secret + `"}`, "docker-token-alone .identitytoken"},
+		"az acr login":         {`{"auth":"` + encodeBase64("0:") + `","identitytoken":"` + secret + `"}`, "docker-token-alone .identitytoken"},
 		"registry token":       {`{"registrytoken":"` + secret + `"}`, "docker-token-alone .registrytoken"},
-		"both":                 {`{"auth":"` + b64("u:"+secret) + `","identitytoken":"` + secret + `"}`, ""},
+		"both":                 {`{"auth":"` + encodeBase64("u:"+secret) + `","identitytoken":"` + secret + `"}`, ""},
 		"no password":          {auth("u:"), "docker-no-password .auth"},
 		"no user":              {auth(":" + secret), "docker-no-user .auth"},
 		"no user, written out": {plain("", secret), "docker-no-user .password"},
-		"twice":                {auth(b64("u:" + secret)), "docker-auth .auth"},
+		"twice":                {auth(encodeBase64("u:" + secret)), "docker-auth .auth"},
 		"not base64":           {`{"auth":"` + secret + `"}`, "docker-auth .auth"},
 		"number":               {`{"username":1}`, "docker-config-type .username"},
 		"line feed":            {auth("u:" + secret + "\n"), "docker-control-character .auth"},
@@ -78,22 +78,22 @@ func TestDockerLogin(t *testing.T) {
 		"NUL":                  {auth("u:" + secret + "\x00"), "docker-control-character .auth"},
 		"blank":                {plain("u", secret+" "), "docker-blank .password"},
 		"blank in front":       {auth(" u:" + secret), "docker-blank .auth"},
-		"wrapped":              {`{"auth":"` + b64("u:" + secret)[:8] + `\n` + b64("u:" + secret)[8:] + `"}`, "docker-auth-wrapped .auth"},
-		"auth wins":            {`{"password":"x","auth":"` + b64("u:"+secret) + `"}`, "docker-auth-wins .password"},
-		"password is auth":     {plain("u", b64("u:"+secret)), "docker-password-encoded .password"},
+		"wrapped":              {`{"auth":"` + encodeBase64("u:" + secret)[:8] + `\n` + encodeBase64("u:" + secret)[8:] + `"}`, "docker-auth-wrapped .auth"},
+		"auth wins":            {`{"password":"x","auth":"` + encodeBase64("u:"+secret) + `"}`, "docker-auth-wins .password"},
+		"password is auth":     {plain("u", encodeBase64("u:"+secret)), "docker-password-encoded .password"},
 		"placeholder":          {plain("u", "${TOKEN}"), "docker-placeholder .password"},
 		"dollars":              {plain("u", "$$"+secret), ""},
-		"JWT ended":            {plain("u", token(testNow)), "docker-password-ended .password"},
-		"JWT ends":             {plain("u", token(testNow.Add(day))), "docker-password-ends .password"},
-		"JWT lasts":            {plain("u", token(testNow.Add(30*day))), ""},
+		"JWT ended":            {plain("u", newToken(testNow)), "docker-password-ended .password"},
+		"JWT ends":             {plain("u", newToken(testNow.Add(day))), "docker-password-ends .password"},
+		"JWT lasts":            {plain("u", newToken(testNow.Add(30*day))), ""},
 		"ECR ended":            {auth("AWS:" + ecrToken(testNow.Add(-time.Hour))), "docker-password-ended .auth"},
 		"ECR ends":             {auth("AWS:" + ecrToken(testNow.Add(time.Hour))), "docker-password-ends .auth"},
 		"ECR without a date":   {auth("AWS:" + secret), "docker-password-ends .auth"},
 		"Google's":             {plain("oauth2accesstoken", secret), "docker-password-ends .password"},
 		"JSON key":             {plain("_json_key", "{\n\"private_key\":\""+secret+"\"}\n"), ""},
 		"JSON key cut":         {plain("_json_key", "{\"private_key\":\""+secret), "docker-json-key .password"},
-		"JSON key encoded":     {plain("_json_key", b64(`{"private_key":"`+secret+`"}`)), "docker-json-key .password"},
-		"JSON key base64":      {plain("_json_key_base64", b64(`{"private_key":"`+secret+`"}`)), ""},
+		"JSON key encoded":     {plain("_json_key", encodeBase64(`{"private_key":"`+secret+`"}`)), "docker-json-key .password"},
+		"JSON key base64":      {plain("_json_key_base64", encodeBase64(`{"private_key":"`+secret+`"}`)), ""},
 		"not base64 key":       {plain("_json_key_base64", `{"private_key":"`+secret+`"}`), "docker-json-key .password"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDockerLogin(t *testing.T) {
 // TestUserNames verifies that only unfilled placeholders are reported as such, for user names that
 // registries document.
 func TestUserNames(t *testing.T) {
-	jwt := token(testNow.Add(time.Hour))
+	jwt := newToken(testNow.Add(time.Hour))
 	const placeholder, ends = "docker-placeholder", "docker-password-ends"
 	for _, tt := range []struct{ host, user, password, want string }{
 		{"nvcr.io", "$oauthtoken", "x", ""},
@@ -120,7 +120,7 @@ func TestUserNames(t *testing.T) {
 		{"quay.io", "org+robot", "x", ""},
 		{"quay.corp.example", "$app", "x", ""},
 		{"172.30.0.1:5000", "<token>", jwt, ""},
-		{"172.30.0.1:5000", "<token>", token(testNow), "docker-password-ended"},
+		{"172.30.0.1:5000", "<token>", newToken(testNow), "docker-password-ended"},
 		{"registry.gitlab.com", "gitlab-ci-token", "x", ends},
 		{"registry.gitlab.com", "gitlab+deploy-token-1", "x", ""},
 		{"r.example", "robot$name", "x", ""},
@@ -200,7 +200,7 @@ func TestDockerFile(t *testing.T) {
 		"empty":          {``, []string{"error docker-config-syntax 1:1 "}},
 		"no logins":      {`{"auths":{}}`, []string{"info docker-config-empty 1:1 "}},
 		"a list":         {`[]`, []string{"error docker-config-type 1:1 "}},
-		"base64":         {b64(`{"auths":{"r.example":` + login + `}}`), []string{"error docker-config-encoded 1:1 "}},
+		"base64":         {encodeBase64(`{"auths":{"r.example":` + login + `}}`), []string{"error docker-config-encoded 1:1 "}},
 		"dockercfg":      {`{"r.example":` + login + `}`, []string{"error docker-config-form 1:1 "}},
 		"taken back":     {`{"auths":{"r.example":` + login + `},"Auths":null}`, []string{"warning docker-duplicate 1:60 auths"}},
 		"any case":       {`{"Auths":{"r.example":` + login + `}}`, []string{"info docker-config-case 1:2 auths"}},
@@ -231,8 +231,8 @@ func TestDockerFile(t *testing.T) {
 }
 
 func TestSecretManifest(t *testing.T) {
-	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`
-	cut := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret+"\n") + `"}}}`
+	config := `{"auths":{"r.example":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`
+	cut := `{"auths":{"r.example":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret+"\n") + `"}}}`
 	head := func(kind string) string { return "apiVersion: v1\nkind: Secret\ntype: " + kind + "\n" }
 	const jsonType = "kubernetes.io/dockerconfigjson"
 	for name, tt := range map[string]struct {
@@ -240,26 +240,26 @@ func TestSecretManifest(t *testing.T) {
 		logins int
 		want   []string
 	}{
-		"data":            {head(jsonType) + "data:\n  .dockerconfigjson: " + b64(config), 1, nil},
+		"data":            {head(jsonType) + "data:\n  .dockerconfigjson: " + encodeBase64(config), 1, nil},
 		"stringData":      {head(jsonType) + "stringData:\n  .dockerconfigjson: |\n    " + config, 1, nil},
-		"JSON":            {`{"kind":"Secret","type":"` + jsonType + `","data":{".dockerconfigjson":"` + b64(config) + `"}}`, 1, nil},
-		"dockercfg":       {head("kubernetes.io/dockercfg") + "stringData:\n  .dockercfg: '{\"r.example\":{\"auth\":\"" + b64("u:"+canary.PasswordSecret) + "\"}}'", 1, nil},
-		"twice":           {head(jsonType) + "data:\n  .dockerconfigjson: " + b64(b64(config)), 0, []string{`error docker-config-encoded 5:22 data[".dockerconfigjson"]`}},
+		"JSON":            {`{"kind":"Secret","type":"` + jsonType + `","data":{".dockerconfigjson":"` + encodeBase64(config) + `"}}`, 1, nil},
+		"dockercfg":       {head("kubernetes.io/dockercfg") + "stringData:\n  .dockercfg: '{\"r.example\":{\"auth\":\"" + encodeBase64("u:"+canary.PasswordSecret) + "\"}}'", 1, nil},
+		"twice":           {head(jsonType) + "data:\n  .dockerconfigjson: " + encodeBase64(encodeBase64(config)), 0, []string{`error docker-config-encoded 5:22 data[".dockerconfigjson"]`}},
 		"empty":           {head(jsonType) + "data:\n  .dockerconfigjson: ''", 0, []string{"error secret-type 1:1 "}},
-		"text as base64":  {head(jsonType) + "stringData:\n  .dockerconfigjson: " + b64(config), 0, []string{`error docker-config-encoded 5:22 stringData[".dockerconfigjson"]`}},
+		"text as base64":  {head(jsonType) + "stringData:\n  .dockerconfigjson: " + encodeBase64(config), 0, []string{`error docker-config-encoded 5:22 stringData[".dockerconfigjson"]`}},
 		"JSON in data":    {head(jsonType) + "data:\n  .dockerconfigjson: '" + config + "'", 0, []string{`error secret-base64 5:22 data[".dockerconfigjson"]`}},
-		"Opaque":          {head("Opaque") + "data:\n  .dockerconfigjson: " + b64(config), 0, []string{"error secret-type 3:7 type"}},
-		"no type":         {"kind: Secret\ndata:\n  config.json: " + b64(config), 0, []string{"error secret-type 1:1 "}},
+		"Opaque":          {head("Opaque") + "data:\n  .dockerconfigjson: " + encodeBase64(config), 0, []string{"error secret-type 3:7 type"}},
+		"no type":         {"kind: Secret\ndata:\n  config.json: " + encodeBase64(config), 0, []string{"error secret-type 1:1 "}},
 		"basic-auth":      {head("kubernetes.io/basic-auth") + "stringData: {username: u, password: x}", 0, []string{"info secret-no-pull-secret 3:7 type"}},
-		"another key":     {head(jsonType) + "data:\n  config.json: " + b64(config), 0, []string{"error secret-type 3:7 type"}},
+		"another key":     {head(jsonType) + "data:\n  config.json: " + encodeBase64(config), 0, []string{"error secret-type 3:7 type"}},
 		"no key":          {head(jsonType), 0, []string{"error secret-type 1:1 "}},
-		"dockercfg's key": {head(jsonType) + "data:\n  .dockercfg: " + b64(config), 0, []string{"error secret-type 3:7 type", `error docker-config-form 5:15 data[".dockercfg"]: auths`}},
+		"dockercfg's key": {head(jsonType) + "data:\n  .dockercfg: " + encodeBase64(config), 0, []string{"error secret-type 3:7 type", `error docker-config-form 5:15 data[".dockercfg"]: auths`}},
 		"both":            {head(jsonType) + "data:\n  .dockerconfigjson: e30=\nstringData:\n  .dockerconfigjson: '" + config + "'", 1, []string{`warning secret-twice 7:22 stringData[".dockerconfigjson"]`}},
-		"place in data":   {head(jsonType) + "data:\n  .dockerconfigjson: " + b64(cut), 1, []string{`error docker-control-character 5:22 data[".dockerconfigjson"]: auths["r.example"].auth`}},
+		"place in data":   {head(jsonType) + "data:\n  .dockerconfigjson: " + encodeBase64(cut), 1, []string{`error docker-control-character 5:22 data[".dockerconfigjson"]: auths["r.example"].auth`}},
 		"place in a block": {head(jsonType) + "stringData:\n  .dockerconfigjson: |-\n    {\"auths\":\n      " + cut[9:], 1,
 			[]string{`error docker-control-character 7:28 stringData[".dockerconfigjson"]: auths["r.example"].auth`}},
 		"place on a line": {head(jsonType) + "stringData:\n  .dockerconfigjson: '" + cut + "'", 1, []string{`error docker-control-character 5:53 stringData[".dockerconfigjson"]: auths["r.example"].auth`}},
-		"documents":       {"kind: Deployment\n---\n" + head(jsonType) + "data:\n  .dockerconfigjson: " + b64(cut) + "\n---\n" + head("Opaque") + "data: {x: eA==}", 1, []string{`error docker-control-character 7:22 data[".dockerconfigjson"]: auths["r.example"].auth`, "info secret-no-pull-secret 11:7 type"}},
+		"documents":       {"kind: Deployment\n---\n" + head(jsonType) + "data:\n  .dockerconfigjson: " + encodeBase64(cut) + "\n---\n" + head("Opaque") + "data: {x: eA==}", 1, []string{`error docker-control-character 7:22 data[".dockerconfigjson"]: auths["r.example"].auth`, "info secret-no-pull-secret 11:7 type"}},
 		"list":            {"kind: List\nitems:\n- kind: Secret\n  type: Opaque\n  data: {.dockercfg: e30=}", 0, []string{"error secret-type 4:9 type", `info docker-config-empty 5:22 data[".dockercfg"]`}},
 		"not YAML":        {head(jsonType) + "data:\n\t.dockerconfigjson: " + canary.PasswordSecret, 0, []string{"error secret-yaml 5:0 "}},
 		"another shape":   {head(jsonType) + "data: [" + canary.PasswordSecret + "]", 0, []string{"error secret-yaml 1:0 "}},
@@ -285,7 +285,7 @@ func TestSecretManifest(t *testing.T) {
 }
 
 func TestPullSecretObject(t *testing.T) {
-	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecrToken(testNow.Add(-time.Hour))) + "\"}}}")
+	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + encodeBase64("AWS:"+ecrToken(testNow.Add(-time.Hour))) + "\"}}}")
 	c := CheckSecret(Secret{Namespace: "team", Name: "pull", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: data}}, testNow)
 	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is an Amazon ECR token that expired at 2026-05-01 11:00:00 UTC [docker-password-ended]`
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
@@ -299,7 +299,7 @@ func TestPullSecretObject(t *testing.T) {
 		}
 	}
 	// A credential that expires soon is not reported, because a controller may renew it.
-	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecrToken(testNow.Add(time.Hour))) + `"}}}`)
+	ends := []byte(`{"auths":{"r.example":{"auth":"` + encodeBase64("AWS:"+ecrToken(testNow.Add(time.Hour))) + `"}}}`)
 	if c := CheckSecret(Secret{Name: "x", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
 	}
@@ -340,7 +340,7 @@ func TestManyCredentials(t *testing.T) {
 		var b strings.Builder
 		b.WriteString(`{"credHelpers":{"x.example":"y"},"auths":{`)
 		for i := range n {
-			fmt.Fprintf(&b, "\"r%d.example/App:1\":{\"auth\":%q},\n", i, b64("u:"+canary.PasswordSecret+"\n"))
+			fmt.Fprintf(&b, "\"r%d.example/App:1\":{\"auth\":%q},\n", i, encodeBase64("u:"+canary.PasswordSecret+"\n"))
 		}
 		b.WriteString(`"r.example":{}}}`)
 		return testing.AllocsPerRun(1, func() {
@@ -359,7 +359,7 @@ func TestManyCredentials(t *testing.T) {
 // the same credentials, and that findings contain no secret.
 func FuzzCredentials(f *testing.F) {
 	for _, seed := range []string{
-		`{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"},"r.example":null}`,
+		`{"auths":{"r.example":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"},"r.example":null}`,
 		"kind: Secret\ntype: kubernetes.io/dockercfg\nstringData: {.dockercfg: '{}'}\n---\nkind: List\nitems: [{kind: Secret, data: {x: eA==}}]", `{"Auths":{"a.b":{"AUTH":"x","auth":""}},"credHelpers":{"a":"b"}}`,
 	} {
 		f.Add([]byte(seed))

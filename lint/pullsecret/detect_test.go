@@ -14,9 +14,9 @@ import (
 
 // TestCheck verifies that the format of a file is detected from its content and name.
 func TestCheck(t *testing.T) {
-	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`
-	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: " + b64(config) + "}\n"
-	object := `{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/dockerconfigjson","data":{".dockerconfigjson":"` + b64(config) + `"}}`
+	config := `{"auths":{"r.example":{"auth":"` + encodeBase64("u:"+canary.PasswordSecret) + `"}}}`
+	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: " + encodeBase64(config) + "}\n"
+	object := `{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/dockerconfigjson","data":{".dockerconfigjson":"` + encodeBase64(config) + `"}}`
 	const providers = "kind: CredentialProviderConfig\nproviders:\n- name: auths\n"
 	var wide strings.Builder
 	for _, c := range utf16.Encode([]rune("\ufeff" + manifest)) {
@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		{"f", `{"kind":"List","items":[` + object + "," + object + "]}", "Secret manifest: 2 of 2"},
 		{"f", `{"kind":"SecretList","items":[` + strings.Replace(object, `"kind":"Secret",`, "", 1) + "]}", "Secret manifest: 1 of 1"},
 		{"f", "{{- if .x }}\n" + manifest + "{{- end }}\n", "Secret manifest: refused 1:0"},
-		{"f", strings.Replace(manifest, b64(config), `"{{ .x }}"`, 1), "Secret manifest: refused 5:27"},
+		{"f", strings.Replace(manifest, encodeBase64(config), `"{{ .x }}"`, 1), "Secret manifest: refused 5:27"},
 		{"f", "kind: SealedSecret\nspec: {template: {type: kubernetes.io/dockerconfigjson}}", ""},
 	} {
 		got := ""

@@ -54,8 +54,8 @@ type authEntry struct {
 	isValidKey bool             // if false, the kubelet ignores the entry
 }
 
-// parse parses the file and finds the position of each entry.
-func (d *dockerConfig) parse() {
+// parseEntries parses the file and finds the position of each entry.
+func (d *dockerConfig) parseEntries() {
 	d.lines = jsonplace.NewLineIndex(d.data)
 	format, layout := dockerconfig.ConfigJSON, dockerjson.LayoutKubelet
 	if d.legacy {

@@ -28,8 +28,8 @@ var leakFragments = []string{
 // encodedSecret returns the canary secret in a random encoding.
 func encodedSecret(r *rand.Rand) string {
 	const s = canary.PasswordSecret
-	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),
-		b64(`{"` + s + `":{"auth":"` + s + `"}}`), b64(b64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, token(testNow), ecrToken(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
+	forms := []string{s, s, strings.ToUpper(s), encodeBase64(s), encodeBase64("u:" + s), encodeBase64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), encodeBase64(`{"auths":{"` + s + `":{"auth":"` + encodeBase64("u:"+s) + `x"}}}`),
+		encodeBase64(`{"` + s + `":{"auth":"` + s + `"}}`), encodeBase64(encodeBase64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, newToken(testNow), ecrToken(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
 	return forms[r.IntN(len(forms))]
 }
 
@@ -40,7 +40,7 @@ func leakConfig(r *rand.Rand) string {
 	for range 1 + r.IntN(3) {
 		var fields []string
 		for range r.IntN(4) {
-			value, _ := json.Marshal(pick(encodedSecret(r), encodedSecret(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(encodedSecret(r)+":"+encodedSecret(r)), " "+canary.PasswordSecret+"\n"))
+			value, _ := json.Marshal(pick(encodedSecret(r), encodedSecret(r), "u", "", "AWS", "_json_key", "_json_key_base64", encodeBase64(encodedSecret(r)+":"+encodedSecret(r)), " "+canary.PasswordSecret+"\n"))
 			name, _ := json.Marshal(pick("auth", "username", "password", "identitytoken", "registrytoken", "user", "pass", encodedSecret(r)))
 			fields = append(fields, string(name)+":"+string(value))
 		}
@@ -70,7 +70,7 @@ func TestNoPanicOrSecret(t *testing.T) {
 		case 0:
 			text = leakConfig(r)
 		case 1:
-			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\ndata:\n  .dockerconfigjson: " + b64(leakConfig(r)) + "\n"
+			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\ndata:\n  .dockerconfigjson: " + encodeBase64(leakConfig(r)) + "\n"
 		case 2:
 			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: |\n    " + leakConfig(r) + "\n"
 		}

@@ -26,7 +26,7 @@ import (
 const maxManifestSize = 16 << 20
 
 func checkManifest(name string, data []byte, now time.Time) *Result {
-	m := manifest{name: name, now: now}
+	m := secretManifest{name: name, now: now}
 	line := 0
 	for _, document := range splitDocuments(data) {
 		m.addDocument(document, line)
@@ -41,9 +41,9 @@ func checkManifest(name string, data []byte, now time.Time) *Result {
 	return r
 }
 
-func manifestRules() []rules.Rule[*manifest] {
-	return []rules.Rule[*manifest]{
-		rules.ErrorRule("secret-invalid", func(m *manifest) []rules.Result { return m.unreadable }),
+func manifestRules() []rules.Rule[*secretManifest] {
+	return []rules.Rule[*secretManifest]{
+		rules.ErrorRule("secret-invalid", func(m *secretManifest) []rules.Result { return m.unreadable }),
 	}
 }
 
@@ -80,8 +80,8 @@ func splitJSONObjects(document []byte) (list [][]byte) {
 	return append(list, document)
 }
 
-// manifest collects the Secrets of a file.
-type manifest struct {
+// secretManifest collects the Secrets of a file.
+type secretManifest struct {
 	name       string
 	now        time.Time
 	secrets    []*secret
@@ -100,7 +100,7 @@ type kubeObject struct {
 
 // addDocument adds the Secrets of a document. before is the number of lines in the file before the
 // document.
-func (m *manifest) addDocument(document []byte, before int) {
+func (m *secretManifest) addDocument(document []byte, before int) {
 	if !secretPattern().Match(document) {
 		if wide := removeNULs(document); len(wide) < len(document) && secretPattern().Match(wide) {
 			m.addUnreadable(before+1, "the file is UTF-16; save it as UTF-8")
@@ -127,7 +127,7 @@ func (m *manifest) addDocument(document []byte, before int) {
 	m.addSecret(p, o, top)
 }
 
-func (m *manifest) addUnreadable(line int, reason string) {
+func (m *secretManifest) addUnreadable(line int, reason string) {
 	at := config.Position{File: m.name, Line: line}
 	m.unreadable = append(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
 }
@@ -156,7 +156,7 @@ func explainUnreadable(document []byte) (line int, reason string) {
 	return line, "invalid YAML on this line or on a line above"
 }
 
-func (m *manifest) addSecret(p *yamlDocument, o kubeObject, n *yaml3.Node) {
+func (m *secretManifest) addSecret(p *yamlDocument, o kubeObject, n *yaml3.Node) {
 	for i, item := range o.Items {
 		if o.Kind == "SecretList" {
 			item.Kind = "Secret" // items of a SecretList omit the kind

@@ -78,7 +78,7 @@ func checkSecrets(list []*secret) *Result {
 				continue // the kubelet ignores an empty value
 			}
 			c := &dockerConfig{data: v.data, legacy: key == dockerjson.SecretKeyDockercfg, now: s.now, fromAPIServer: s.fromAPIServer, locate: v.locate}
-			c.check(&found)
+			c.checkEntries(&found)
 			if key == s.dockerConfigKey() {
 				r.Credentials += c.countCredentials()
 				r.Rejected = r.Rejected || len(c.problems) > 0

@@ -89,7 +89,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	switch {
 	case err != nil:
 	case known:
-		resp, err = p.authenticate(ctx, s, reg, rule)
+		resp, err = p.fetchRefreshToken(ctx, s, reg, rule)
 	case mirrored:
 		err = foreignTargetError(rule)
 	case p.mirrors.CoversPartOf(host):
@@ -115,9 +115,9 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 	return s
 }
 
-// authenticate gets an Entra ID token, exchanges it for the registry's refresh token, and returns
+// fetchRefreshToken gets an Entra ID token, exchanges it for the registry's refresh token, and returns
 // the response. rule is the zero value if no mirror covers the image.
-func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
+func (p *Provider) fetchRefreshToken(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
 	who, err := s.selectIdentity(rule.Source != "")
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func TestStaticSecret(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newTestCloud(t, strings.Replace(servicePrincipalConfig, "{", `{"cloud":"AzureStackCloud",`, 1))
 			w.opts.StaticSecret, w.opts.RegistryMirrors = true, []string{"mcr.microsoft.com:foo.azurecr.io"}
-			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"containerRegistryDNSSuffix":"`+test.own+`"}`)
+			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.writeFile("env.json", `{"containerRegistryDNSSuffix":"`+test.own+`"}`)
 			want := map[string]string{"*.azurecr.*": ""}
 			for _, key := range append(four, test.more...) {
 				want[key] = "node-client:secret"
@@ -123,7 +123,7 @@ func TestStaticSecret(t *testing.T) {
 	t.Run("not for a pod", func(t *testing.T) {
 		w := newTestCloud(t, servicePrincipalConfig)
 		w.opts.StaticSecret = true
-		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", identityAnnotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -201,7 +201,7 @@ func TestCustomCloud(t *testing.T) {
 	const ask = "GET arm.own.example/metadata/endpoints"
 	t.Run("resource manager", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		resp := w.mustGetCredentials(podRequest("foo.azurecr.own.example/x", annotations("c", "t")))
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.own.example/x", identityAnnotations("c", "t")))
 		if diff := cmp.Diff(expectedAuth("foo.azurecr.own.example"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -247,8 +247,8 @@ func TestCustomCloud(t *testing.T) {
 	})
 	t.Run("environment file", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"azurestackcloud","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"name":"x","ActiveDirectoryEndpoint":"https://login.file.example/","containerRegistryDNSSuffix":".azsacr.file.example"}`)
-		w.mustGetCredentials(podRequest("foo.azsacr.file.example/x", annotations("c", "t")))
+		w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.writeFile("env.json", `{"name":"x","ActiveDirectoryEndpoint":"https://login.file.example/","containerRegistryDNSSuffix":".azsacr.file.example"}`)
+		w.mustGetCredentials(podRequest("foo.azsacr.file.example/x", identityAnnotations("c", "t")))
 		if got, want := w.az.SortedRequestLines()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
 			t.Errorf("asked %q, want %q", got, want)
 		}
@@ -292,7 +292,7 @@ func TestCustomCloud(t *testing.T) {
 			w.az.Update(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.checkError(podRequest("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
+			w.checkError(podRequest("foo.azurecr.io/x", identityAnnotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
 		})
 	}
 }

@@ -24,9 +24,9 @@ type cloudEnvironment struct {
 // azureStackCloud is the only cloud whose environment file is read.
 const azureStackCloud = "AzureStackCloud"
 
-// authorities maps the names of built-in clouds, in lower case, to the URLs of their authorities.
+// cloudAuthorities maps the names of built-in clouds, in lower case, to the URLs of their authorities.
 // All other clouds use the public cloud's authority by default.
-var authorities = map[string]string{
+var cloudAuthorities = map[string]string{
 	"azurechinacloud":        "https://login.chinacloudapi.cn",
 	"azureusgovernment":      "https://login.microsoftonline.us",
 	"azureusgovernmentcloud": "https://login.microsoftonline.us",
@@ -45,11 +45,11 @@ func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error)
 		return cloudEnvironment{}, err
 	}
 	env := cloudEnvironment{authority: publicAuthority}
-	if known, ok := authorities[strings.ToLower(cfg.Cloud)]; ok {
+	if known, ok := cloudAuthorities[strings.ToLower(cfg.Cloud)]; ok {
 		env.authority = known
 	}
 	if pod := s.opts.pod; pod != nil {
-		env.override(pod.authority, "", envAuthority)
+		env.overrideSettings(pod.authority, "", envAuthority)
 	}
 	if cfg.ResourceManagerEndpoint != "" {
 		if err := s.queryResourceManager(ctx, cfg, &env); err != nil {
@@ -61,7 +61,7 @@ func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error)
 		if err != nil {
 			return cloudEnvironment{}, err
 		}
-		env.override(own.ActiveDirectoryEndpoint, own.RegistrySuffix, fmt.Sprintf("activeDirectoryEndpoint in the environment file %q", file))
+		env.overrideSettings(own.ActiveDirectoryEndpoint, own.RegistrySuffix, fmt.Sprintf("activeDirectoryEndpoint in the environment file %q", file))
 	}
 	s.env = &env
 	return env, nil
@@ -82,9 +82,9 @@ func (s *session) findRegistry(ctx context.Context, host string) (acrHost, bool,
 	return reg, ok, nil
 }
 
-// override replaces settings with the arguments that are not empty. from names the source of
+// overrideSettings replaces settings with the arguments that are not empty. from names the source of
 // authority.
-func (e *cloudEnvironment) override(authority, suffix, from string) {
+func (e *cloudEnvironment) overrideSettings(authority, suffix, from string) {
 	if authority != "" {
 		e.authority, e.authoritySetting = strings.TrimRight(authority, "/"), from
 	}
@@ -110,7 +110,7 @@ func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *cl
 	if err != nil {
 		return fmt.Errorf("query the resource manager %s for the cloud's endpoints: %w", answer.URL.Host, err)
 	}
-	env.override(found.authority, found.suffix, "loginEndpoint in the response from the resource manager "+answer.URL.Host)
+	env.overrideSettings(found.authority, found.suffix, "loginEndpoint in the response from the resource manager "+answer.URL.Host)
 	return nil
 }
 

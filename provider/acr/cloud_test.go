@@ -59,25 +59,25 @@ func newTestCloud(t *testing.T, config string) *testCloud {
 	net.Handle("imds.test", az)
 	net.Handle("127.0.0.1", az)
 	w := &testCloud{t: t, az: az, net: net, log: &buffer{}, env: map[string]string{}}
-	w.setenv(az.Environ())
+	w.setEnviron(az.Environ())
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://imds.test"
 	w.opts = Options{
-		ConfigFile: w.file("azure.json", config), Getenv: func(name string) string { return w.env[name] },
+		ConfigFile: w.writeFile("azure.json", config), Getenv: func(name string) string { return w.env[name] },
 		Logger:    slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Transport: net.Transport(), Timeout: 10 * time.Second, Backoff: time.Millisecond,
 	}
 	return w
 }
 
-// setenv sets environment variables for the provider.
-func (w *testCloud) setenv(environ []string) {
+// setEnviron sets environment variables for the provider.
+func (w *testCloud) setEnviron(environ []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		w.env[name] = value
 	}
 }
 
-func (w *testCloud) file(name, text string) string {
+func (w *testCloud) writeFile(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), name)
 	must.Do(w.t, os.WriteFile(path, []byte(text), 0o600))
@@ -87,7 +87,7 @@ func (w *testCloud) file(name, text string) string {
 // fileWithMode creates a file with the given mode.
 func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
-	path := w.file("file", text)
+	path := w.writeFile("file", text)
 	must.Do(w.t, os.Chmod(path, mode))
 	return path
 }
@@ -115,8 +115,8 @@ func (w *testCloud) checkNoTokenRequest() {
 	}
 }
 
-// provider returns a provider for this node. It does not depend on the machine that runs the test.
-func (w *testCloud) provider() *Provider {
+// newProvider returns a provider for this node. It does not depend on the machine that runs the test.
+func (w *testCloud) newProvider() *Provider {
 	w.t.Helper()
 	p := must.Get(New(w.opts))(w.t)
 	p.arc = w.arc
@@ -127,7 +127,7 @@ func (w *testCloud) provider() *Provider {
 // that no unknown host was called.
 func (w *testCloud) getCredentials(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
-	resp, err := w.provider().GetCredentials(context.Background(), req)
+	resp, err := w.newProvider().GetCredentials(context.Background(), req)
 	if err != nil {
 		canary.AssertAbsent(w.t, "the error", err.Error())
 		if strings.Contains(err.Error(), "\n") {
@@ -185,7 +185,7 @@ func podRequest(name string, annotations map[string]string) *plugin.Request {
 // podToken is a token of the pod's service account.
 var podToken = plugin.NewSecret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.TokenSecret}))
 
-func annotations(clientID, tenant string) map[string]string {
+func identityAnnotations(clientID, tenant string) map[string]string {
 	return map[string]string{clientIDAnnotation: clientID, tenantIDAnnotation: tenant}
 }
 

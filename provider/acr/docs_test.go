@@ -24,13 +24,13 @@ func TestDocsQuoteMessages(t *testing.T) {
 		}
 		for _, name := range names {
 			if !strings.HasSuffix(name, "_test.go") {
-				sources += read(t, name)
+				sources += readFile(t, name)
 			}
 		}
 	}
 	sources = regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(sources, "")
 	sources = strings.NewReplacer(`\"`, `"`, "%.100q", `"…"`, "%.200q", `"…"`, "%q", `"…"`).Replace(sources)
-	_, section, found := strings.Cut(read(t, "../../docs/plugins/acr.md"), "\n## Failure messages\n")
+	_, section, found := strings.Cut(readFile(t, "../../docs/plugins/acr.md"), "\n## Failure messages\n")
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}
@@ -58,7 +58,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, name string) string {
+func readFile(t *testing.T, name string) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(name))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")

@@ -100,7 +100,7 @@ func TestFailures(t *testing.T) {
 			w.az.Inject(test.fault)
 			req := imageRequest("foo.azurecr.io/app")
 			if test.path == entraPath {
-				req = podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1"))
+				req = podRequest("foo.azurecr.io/app", identityAnnotations("client-1", "tenant-1"))
 			}
 			w.checkError(req, "credentials for foo.azurecr.io: ", test.want)
 			asked := 0
@@ -133,7 +133,7 @@ func TestErrorsNameTheStep(t *testing.T) {
 	}
 	w := newTestCloud(t, managedIdentityConfig)
 	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
-	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
+	w.checkError(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
 		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
@@ -173,7 +173,7 @@ func newHangingHandler(path string, next http.Handler, began func()) http.Handle
 	})
 }
 
-func (w *testCloud) hang(path string) {
+func (w *testCloud) hangOnPath(path string) {
 	for _, host := range []string{"imds.test", "foo.azurecr.io", "login.microsoftonline.com", "management.azure.com"} {
 		w.net.Handle(host, newHangingHandler(path, w.az, nil))
 	}
@@ -190,10 +190,10 @@ func TestSilentEndpoint(t *testing.T) {
 			t.Run(path+" "+name, func(t *testing.T) {
 				w := newTestCloud(t, managedIdentityConfig)
 				limit(&w.opts)
-				w.hang(path)
+				w.hangOnPath(path)
 				req, endpoint := imageRequest("foo.azurecr.io/app"), path
 				if path == entraPath {
-					req = podRequest("foo.azurecr.io/app", annotations("c", "t"))
+					req = podRequest("foo.azurecr.io/app", identityAnnotations("c", "t"))
 				}
 				w.checkError(req, endpoint+": no response within ")
 				if path == entraPath {
@@ -205,14 +205,14 @@ func TestSilentEndpoint(t *testing.T) {
 	t.Run("resource manager", func(t *testing.T) {
 		w := newTestCloud(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
 		w.opts.Timeout = 100 * time.Millisecond
-		w.hang("/metadata/endpoints")
+		w.hangOnPath("/metadata/endpoints")
 		w.checkError(imageRequest("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
 	})
 	t.Run("identity binding", func(t *testing.T) {
 		w := newTestCloud(t, managedIdentityConfig)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.serveIdentityBinding(func(az http.Handler) http.Handler { return newHangingHandler("/", az, nil) })
-		w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
+		w.checkError(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
 	})
 }
 

@@ -46,7 +46,7 @@ func toPEM(kind string, der []byte) []byte {
 
 // withCertificate returns the path of an azure.json that uses the client certificate at path.
 func (w *testCloud) withCertificate(path string) string {
-	return w.file("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
+	return w.writeFile("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
 }
 
 // TestCertificate verifies the claims of a signed assertion, as documented by Microsoft, and its
@@ -56,12 +56,12 @@ func TestCertificate(t *testing.T) {
 	otherCert, _, _ := selfSigned(t)
 	pkcs1 := toPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private))
 	for name, text := range map[string][]byte{
-		"certificate first": concat(cert, key), "key first": concat(key, cert), "PKCS#1": concat(cert, pkcs1),
-		"a chain": concat(otherCert, cert, key), "among words": concat([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
+		"certificate first": concatBytes(cert, key), "key first": concatBytes(key, cert), "PKCS#1": concatBytes(cert, pkcs1),
+		"a chain": concatBytes(otherCert, cert, key), "among words": concatBytes([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, "")
-			w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(text)))
+			w.opts.ConfigFile = w.withCertificate(w.writeFile("cert.pem", string(text)))
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w.opts.now = func() time.Time { return now }
 			w.az.Update(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
@@ -75,7 +75,7 @@ func TestCertificate(t *testing.T) {
 	}
 	t.Run("refused", func(t *testing.T) {
 		w := newTestCloud(t, "")
-		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(concat(cert, key))))
+		w.opts.ConfigFile = w.withCertificate(w.writeFile("cert.pem", string(concatBytes(cert, key))))
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
 		w.checkError(imageRequest("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
@@ -83,7 +83,7 @@ func TestCertificate(t *testing.T) {
 		w := newTestCloud(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
-		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(concat(cert, key)))+`"}`)
+		w.opts.ConfigFile = w.writeFile("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.writeFile("cert.pem", string(concatBytes(cert, key)))+`"}`)
 		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 		asked := w.findRequest(entraPath)
 		if got := parseClaims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
@@ -92,7 +92,7 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
-func concat(parts ...[]byte) []byte {
+func concatBytes(parts ...[]byte) []byte {
 	var all []byte
 	for _, part := range parts {
 		all = append(all, part...)
@@ -169,21 +169,21 @@ func TestCertificateRefused(t *testing.T) {
 		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.PasswordSecret), none},
 		"certificate alone":   {cert, `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
 		"key alone":           {key, noCert},
-		"two keys":            {concat(cert, otherKey, key), noCert},
-		"a curve":             {concat(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
-		"a bad key":           {concat(cert, toPEM("PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
-		"a bad key of PKCS#1": {concat(cert, toPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
-		"a bad certificate":   {concat(toPEM("CERTIFICATE", []byte(canary.PasswordSecret)), key), noCert},
-		"another's key":       {concat(cert, otherKey), noCert},
-		"a password":          {concat(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret))), password},
-		"an old password": {concat(cert, pem.EncodeToMemory(&pem.Block{
+		"two keys":            {concatBytes(cert, otherKey, key), noCert},
+		"a curve":             {concatBytes(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
+		"a bad key":           {concatBytes(cert, toPEM("PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad key of PKCS#1": {concatBytes(cert, toPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad certificate":   {concatBytes(toPEM("CERTIFICATE", []byte(canary.PasswordSecret)), key), noCert},
+		"another's key":       {concatBytes(cert, otherKey), noCert},
+		"a password":          {concatBytes(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret))), password},
+		"an old password": {concatBytes(cert, pem.EncodeToMemory(&pem.Block{
 			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.PasswordSecret),
 		})), password},
 		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "larger than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, "")
-			path := w.file("cert.pem", string(tt.text))
+			path := w.writeFile("cert.pem", string(tt.text))
 			w.opts.ConfigFile = w.withCertificate(path)
 			w.checkError(imageRequest("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
 			if strings.Contains(strings.Join(w.az.SortedRequestLines(), " "), entraPath) {
@@ -199,17 +199,17 @@ func federatedConfig(path string) string {
 
 func TestFederatedTokenFile(t *testing.T) {
 	w := newTestCloud(t, "")
-	w.opts.ConfigFile = w.file("azure.json", federatedConfig(w.file("token", canary.TokenSecret+"\n")))
+	w.opts.ConfigFile = w.writeFile("azure.json", federatedConfig(w.writeFile("token", canary.TokenSecret+"\n")))
 	w.az.Update(func(s *testcloud.AzureState) { s.ClientAssertion = canary.TokenSecret })
 	w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
 		" \n": "empty or not a token", canary.TokenSecret + "\n" + canary.TokenSecret: "empty or not a token", canary.TokenSecret + "\x00": "empty or not a token",
 	} {
-		path := w.file("token", text)
-		w.opts.ConfigFile = w.file("azure.json", federatedConfig(path))
+		path := w.writeFile("token", text)
+		w.opts.ConfigFile = w.writeFile("azure.json", federatedConfig(path))
 		w.checkError(imageRequest("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
 	}
-	w.opts.ConfigFile = w.file("azure.json", federatedConfig("/nonexistent/token"))
+	w.opts.ConfigFile = w.writeFile("azure.json", federatedConfig("/nonexistent/token"))
 	w.checkError(imageRequest("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
@@ -222,7 +222,7 @@ func TestFilePermissions(t *testing.T) {
 	}
 	cert, key, _ := selfSigned(t)
 	const secret, writable = "other users can read or change it; run chmod 600", "other users can change it; run chmod o-w"
-	wrote := func(w *testCloud, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
+	wrote := func(w *testCloud, config string) { w.opts.ConfigFile = w.writeFile("azure.json", config) }
 	for name, tt := range map[string]struct {
 		place func(w *testCloud, mode os.FileMode) (path string) // creates a file with this mode
 		wants [3]string                                          // for modes 0604, 0602 and 0640
@@ -250,7 +250,7 @@ func TestFilePermissions(t *testing.T) {
 			return path
 		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
 		"certificate": {func(w *testCloud, mode os.FileMode) string {
-			path := w.fileWithMode(mode, string(concat(cert, key)))
+			path := w.fileWithMode(mode, string(concatBytes(cert, key)))
 			wrote(w, `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+path+`"}`)
 			return path
 		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
@@ -274,7 +274,7 @@ func TestFilePermissions(t *testing.T) {
 		w := newTestCloud(t, managedIdentityConfig)
 		w.serveIdentityBinding(noWrap)
 		must.Do(t, os.Chmod(w.opts.Binding.CAFile, mode))
-		if _, err := w.getCredentials(podRequest("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := w.getCredentials(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("authority with %v: %v", mode, err)
 		}
 	}
@@ -285,10 +285,10 @@ func TestFilePermissions(t *testing.T) {
 func TestPipes(t *testing.T) {
 	for says, place := range map[string]func(w *testCloud, path string){
 		"cloud configuration ":   func(w *testCloud, path string) { w.opts.ConfigFile = path },
-		"aadFederatedTokenFile ": func(w *testCloud, path string) { w.opts.ConfigFile = w.file("azure.json", federatedConfig(path)) },
+		"aadFederatedTokenFile ": func(w *testCloud, path string) { w.opts.ConfigFile = w.writeFile("azure.json", federatedConfig(path)) },
 		"aadClientCertPath ":     func(w *testCloud, path string) { w.opts.ConfigFile = w.withCertificate(path) },
 		"AZURE_ENVIRONMENT_FILEPATH: environment file ": func(w *testCloud, path string) {
-			w.opts.ConfigFile = w.file("azure.json", `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"x"}`)
+			w.opts.ConfigFile = w.writeFile("azure.json", `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"x"}`)
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = path
 		},
 	} {
@@ -300,7 +300,7 @@ func TestPipes(t *testing.T) {
 	w := newTestCloud(t, managedIdentityConfig)
 	w.serveIdentityBinding(noWrap)
 	w.opts.Binding.CAFile = makeNamedPipe(t, t.TempDir())
-	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
+	w.checkError(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t")), "read the identity binding CA ", "is a named pipe")
 	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
-	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
+	w.checkError(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t")), "read the identity binding CA ", "no such file or directory")
 }

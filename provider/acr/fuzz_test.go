@@ -86,8 +86,8 @@ func identityEnviron(az *testcloud.Azure, kind uint8) map[string]string {
 // key.
 func FuzzCertificate(f *testing.F) {
 	cert, key, _ := selfSigned(f)
-	f.Add(concat(cert, key))
-	f.Add(concat(key, cert, cert))
+	f.Add(concatBytes(cert, key))
+	f.Add(concatBytes(key, cert, cert))
 	f.Add(cert)
 	f.Add([]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n"))
 	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nDEK-Info: x\n\n-----END PRIVATE KEY-----\n"))

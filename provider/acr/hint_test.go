@@ -26,7 +26,7 @@ func TestFixMatchesCause(t *testing.T) {
 		}
 	}
 	for name, req := range map[string]*plugin.Request{
-		"the registry": imageRequest("foo.azurecr.io/x"), "the token endpoint": podRequest("foo.azurecr.io/x", annotations("c", "t")),
+		"the registry": imageRequest("foo.azurecr.io/x"), "the token endpoint": podRequest("foo.azurecr.io/x", identityAnnotations("c", "t")),
 	} {
 		w := newTestCloud(t, managedIdentityConfig)
 		w.opts.Transport = remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})

@@ -99,7 +99,7 @@ func endpointTests() []endpointTest {
 	}
 	return []endpointTest{
 		{"resource manager", "/metadata/endpoints", own, imageRequest("foo.own.example/app")},
-		{"identity binding", "/", bound, podRequest("foo.azurecr.io/app", annotations("c", "t"))},
+		{"identity binding", "/", bound, podRequest("foo.azurecr.io/app", identityAnnotations("c", "t"))},
 		{"registry", "/v2/", node, imageRequest("foo.azurecr.io/app")},
 		{"exchange", exchangePath, node, imageRequest("foo.azurecr.io/app")},
 	}

@@ -22,7 +22,7 @@ import (
 func TestAppService(t *testing.T) {
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "mi_res_id"} {
 		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
-		w.setenv(w.az.AppServiceEnviron())
+		w.setEnviron(w.az.AppServiceEnviron())
 		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
 		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 		query := w.findRequest("/appservice/token").Query
@@ -44,7 +44,7 @@ func TestNonNodeIdentities(t *testing.T) {
 		"and Machine Learning are not supported":                {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
 	} {
 		w := newTestCloud(t, managedIdentityConfig)
-		w.setenv(env)
+		w.setEnviron(env)
 		w.checkError(imageRequest("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
 		w.checkNoTokenRequest()
 	}
@@ -59,7 +59,7 @@ func newArcCloud(t *testing.T, config, name, key string) *testCloud {
 	path := filepath.Join(w.arc.keyDir, name)
 	must.Do(t, os.WriteFile(path, []byte(key), 0o640))
 	w.az.Update(func(s *testcloud.AzureState) { s.ArcKeyFile, s.ArcKey = path, canary.TokenSecret })
-	w.setenv(w.az.ArcEnviron())
+	w.setEnviron(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
 	return w
 }
@@ -79,8 +79,8 @@ func TestArcManagedIdentity(t *testing.T) {
 	// Without IDENTITY_ENDPOINT, the agent is found by its program and called at its default
 	// address.
 	w := newArcCloud(t, managedIdentityConfig, "a.key", canary.TokenSecret)
-	w.setenv(w.az.Environ())
-	w.arc.programPath = w.file("himds", "")
+	w.setEnviron(w.az.Environ())
+	w.arc.programPath = w.writeFile("himds", "")
 	w.net.Handle("127.0.0.1", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Host != "127.0.0.1:40342" || r.URL.Path != imdsPath {
 			t.Errorf("asked %s%s", r.Host, r.URL.Path)
@@ -131,8 +131,8 @@ func TestArcKey(t *testing.T) {
 		"empty":                  {write("arc.key", " \n"), "is not a single line of text"},
 		"two lines":              {write("arc.key", canary.TokenSecret+"\r\nHost: evil.example"), "is not a single line of text"},
 		"too large":              {write("arc.key", strings.Repeat("x", 4097)), "larger than 4096 bytes"},
-		"a link out of there":    {link("/etc/hostname"), "path escapes from parent"},
-		"a link to another link": {link("../../../../../../../../../../dev/zero"), "path escapes from parent"},
+		"a link out of there":    {createSymlink("/etc/hostname"), "path escapes from parent"},
+		"a link to another link": {createSymlink("../../../../../../../../../../dev/zero"), "path escapes from parent"},
 		"a directory":            {func(t *testing.T, keys string) string { return filepath.Dir(write("arc.key/x", "")(t, keys)) }, "is a directory"},
 		"a named pipe":           {makeNamedPipe, "is a named pipe"},
 	} {
@@ -166,7 +166,7 @@ func TestArcKey(t *testing.T) {
 	})
 }
 
-func link(target string) func(*testing.T, string) string {
+func createSymlink(target string) func(*testing.T, string) string {
 	return func(t *testing.T, keys string) string {
 		path := filepath.Join(keys, "arc.key")
 		if err := os.Symlink(target, path); err != nil {

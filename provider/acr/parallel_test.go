@@ -36,7 +36,7 @@ func TestChallengeInParallel(t *testing.T) {
 		req  *plugin.Request
 	}{
 		"managed identity": {"imds.test", imageRequest("foo.azurecr.io/x")},
-		"service account":  {"login.microsoftonline.com", podRequest("foo.azurecr.io/x", annotations("c", "t"))},
+		"service account":  {"login.microsoftonline.com", podRequest("foo.azurecr.io/x", identityAnnotations("c", "t"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, managedIdentityConfig)
@@ -116,7 +116,7 @@ func TestCanceledInParallel(t *testing.T) {
 	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, nil))
 	transport := &countingTransport{RoundTripper: w.opts.Transport}
 	w.opts.Transport = transport
-	if _, err := w.provider().GetCredentials(ctx, imageRequest("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
+	if _, err := w.newProvider().GetCredentials(ctx, imageRequest("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got the error %v", err)
 	}
 	if n := transport.inFlight.Load(); n != 0 {
@@ -129,7 +129,7 @@ func TestCanceledInParallel(t *testing.T) {
 func TestNoRequestWithoutIdentity(t *testing.T) {
 	w := newTestCloud(t, `{}`)
 	w.checkError(imageRequest("foo.azurecr.io/x"), "has no identity")
-	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", servicePrincipalConfig), true
+	w.opts.ConfigFile, w.opts.StaticSecret = w.writeFile("azure.json", servicePrincipalConfig), true
 	w.mustGetCredentials(imageRequest("foo.azurecr.io/x"))
 	if len(w.az.SortedRequestLines()) > 0 {
 		t.Errorf("asked %q", w.az.SortedRequestLines())

@@ -25,7 +25,7 @@ func TestServiceAccount(t *testing.T) {
 		w.az.Update(func(s *testcloud.AzureState) {
 			s.ClientID, s.Tenant, s.ClientAssertion = "client-1", "tenant-1", podToken.Reveal()
 		})
-		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", identityAnnotations("client-1", "tenant-1")))
 		if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
@@ -51,7 +51,7 @@ func TestServiceAccountAuthority(t *testing.T) {
 		w := newTestCloud(t, `{"cloud":"`+test.cloud+`"}`)
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = test.region
-		w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("c", "t")))
+		w.mustGetCredentials(podRequest("foo.azurecr.io/app", identityAnnotations("c", "t")))
 		if got, want := w.findRequest(entraPath).Host, test.host; got != want {
 			t.Errorf("%s %s: asked %q, want %q", test.cloud, test.region, got, want)
 		}
@@ -72,16 +72,16 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		{"none", nil, nil, `service account "shop/cart" does not have the annotation kubernetes.azure.com/acr-client-id`},
 		{"client alone", client, nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
 		{"tenant alone", tenant, nil, "does not have the annotation kubernetes.azure.com/acr-client-id"},
-		{"empty client", annotations("", "t"), nil, "does not have the annotation kubernetes.azure.com/acr-client-id"},
-		{"empty tenant", annotations("c", ""), nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
-		{"tenant that is a path", annotations("c", "../x"), nil, `"../x": use letters, digits, "." and "-"`},
-		{"tenant with a query", annotations("c", "x?y"), nil, `use letters, digits, "." and "-"`},
+		{"empty client", identityAnnotations("", "t"), nil, "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"empty tenant", identityAnnotations("c", ""), nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
+		{"tenant that is a path", identityAnnotations("c", "../x"), nil, `"../x": use letters, digits, "." and "-"`},
+		{"tenant with a query", identityAnnotations("c", "x?y"), nil, `use letters, digits, "." and "-"`},
 		{"default tenant", client, func(o *Options) { o.DefaultTenantID = "tenant-2" }, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
 		{"default client", tenant, func(o *Options) { o.DefaultClientID = "client-2" }, "POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token"},
-		{"default for an empty one", annotations("c", ""), func(o *Options) { o.DefaultTenantID = "tenant-2" }, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
+		{"default for an empty one", identityAnnotations("c", ""), func(o *Options) { o.DefaultTenantID = "tenant-2" }, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
 		{"fallback", nil, fallback, imdsLine},
 		{"fallback with half", client, fallback, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},
-		{"fallback with empty ones", annotations("", ""), fallback, "does not have the annotation kubernetes.azure.com/acr-client-id"},
+		{"fallback with empty ones", identityAnnotations("", ""), fallback, "does not have the annotation kubernetes.azure.com/acr-client-id"},
 		{"fallback with defaults", nil, func(o *Options) {
 			o.FallbackToNode, o.DefaultClientID, o.DefaultTenantID = true, "c", "tenant-2"
 		}, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
@@ -128,7 +128,7 @@ func (w *testCloud) serveIdentityBinding(wrap func(http.Handler) http.Handler) *
 	server.StartTLS()
 	w.t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	w.opts.Binding = Binding{SNIName: "example.com", APIServer: server.Listener.Addr().String(), CAFile: w.file("ca.crt", string(ca))}
+	w.opts.Binding = Binding{SNIName: "example.com", APIServer: server.Listener.Addr().String(), CAFile: w.writeFile("ca.crt", string(ca))}
 	return az
 }
 
@@ -141,7 +141,7 @@ func TestIdentityBinding(t *testing.T) {
 		want        string // part of the error
 	}{
 		{"by annotation", map[string]string{clientIDAnnotation: "client-1"}, nil, "node-tenant", ""},
-		{"by both annotations", annotations("client-1", "tenant-1"), nil, "tenant-1", ""},
+		{"by both annotations", identityAnnotations("client-1", "tenant-1"), nil, "tenant-1", ""},
 		{"by default", nil, func(o *Options) {
 			o.Binding.DefaultClientID, o.Binding.DefaultTenantID = "client-1", "tenant-2"
 		}, "tenant-2", ""},

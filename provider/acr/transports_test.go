@@ -48,7 +48,7 @@ type connCounter struct {
 	opened int
 }
 
-func (c *connCounter) watch(conn net.Conn, state http.ConnState) {
+func (c *connCounter) recordState(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
@@ -60,9 +60,9 @@ func (c *connCounter) watch(conn net.Conn, state http.ConnState) {
 	}
 }
 
-func (c *connCounter) serve(t *testing.T, h http.Handler, start func(*httptest.Server)) *httptest.Server {
+func (c *connCounter) startServer(t *testing.T, h http.Handler, start func(*httptest.Server)) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
-	server.Config.ConnState = c.watch
+	server.Config.ConnState = c.recordState
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	start(server)
 	t.Cleanup(server.Close)
@@ -88,8 +88,8 @@ func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, managedIdentityConfig)
 			c := &connCounter{open: map[net.Conn]bool{}}
-			metadata := c.serve(t, w.az, (*httptest.Server).Start)
-			registry := c.serve(t, w.az, (*httptest.Server).StartTLS)
+			metadata := c.startServer(t, w.az, (*httptest.Server).Start)
+			registry := c.startServer(t, w.az, (*httptest.Server).StartTLS)
 			host := registry.Listener.Addr().String()
 			w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = metadata.URL
 			w.opts.Transport, w.opts.AllowHosts = nil, []string{host}

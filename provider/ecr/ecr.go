@@ -73,7 +73,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	budget := p.opts.Budget
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("no response within %v", budget))
 	defer cancel()
-	auth, expires, err := p.authorize(ctx, h, req)
+	auth, expires, err := p.fetchCredential(ctx, h, req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -102,8 +102,8 @@ func (p *Provider) isMirrorTarget(host string) bool {
 	return ok
 }
 
-// authorize gets an identity and uses it to get the registry's credential.
-func (p *Provider) authorize(ctx context.Context, h registryHost, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
+// fetchCredential gets an identity and uses it to get the registry's credential.
+func (p *Provider) fetchCredential(ctx context.Context, h registryHost, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	s := newSession(p.opts, h)
 	defer s.close()
 	pod := p.roleForPod(req)
@@ -127,7 +127,7 @@ func (p *Provider) authorize(ctx context.Context, h registryHost, req *plugin.Re
 	if err != nil {
 		return auth, nil, err
 	}
-	return s.authorize(ctx)
+	return s.fetchAuthorization(ctx)
 }
 
 // roleForPod returns the role to assume for the pod. It returns "" if the node's identity is used.

@@ -35,11 +35,11 @@ func newCloud(t testing.TB, environ ...string) *testcloud.AWS {
 	t.Helper()
 	cloud := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(cloud.Close)
-	setenv(t, append(cloud.Environ(), environ...)...)
+	setEnviron(t, append(cloud.Environ(), environ...)...)
 	return cloud
 }
 
-func setenv(t testing.TB, environ ...string) {
+func setEnviron(t testing.TB, environ ...string) {
 	for _, entry := range environ {
 		key, value, _ := strings.Cut(entry, "=")
 		t.Setenv(key, value)
@@ -101,15 +101,15 @@ func checkCredential(t testing.TB, resp *plugin.Response, key string) {
 // ID key.
 func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	t.Helper()
-	all := signatures(cloud)
+	all := requestSignatures(cloud)
 	want := testcloud.AWSSignature{KeyID: key, Region: "eu-west-1", Service: "ecr"}
 	if len(all) == 0 || all[len(all)-1] != want {
 		t.Errorf("got signatures %v, want the last one to be %v", all, want)
 	}
 }
 
-// signatures returns the signatures of all signed requests.
-func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
+// requestSignatures returns the signatures of all signed requests.
+func requestSignatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	var list []testcloud.AWSSignature
 	for _, r := range cloud.Requests() {
 		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok {
@@ -151,7 +151,7 @@ func TestPrivate(t *testing.T) {
 		t.Error(diff)
 	}
 	wantSignature := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: "eu-west-1", Service: "ecr"}}
-	if diff := cmp.Diff(wantSignature, signatures(cloud)); diff != "" {
+	if diff := cmp.Diff(wantSignature, requestSignatures(cloud)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -161,7 +161,7 @@ func TestPublic(t *testing.T) {
 		cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-west-1")...)
 		checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(host)), host)
 		want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: "us-east-1", Service: "ecr-public"}}
-		if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+		if diff := cmp.Diff(want, requestSignatures(cloud)); diff != "" {
 			t.Errorf("%s: %s", host, diff)
 		}
 		if got := cloud.Requests()[0].Header.Get("X-Amz-Target"); got != "SpencerFrontendService.GetAuthorizationToken" {
@@ -256,10 +256,10 @@ func TestSources(t *testing.T) {
 			write(t, config, tt.config)
 			write(t, config+".json", `{"Version":1,"AccessKeyId":"AKIAPROCESS","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
 			if tt.environ != nil {
-				setenv(t, tt.environ(cloud)...)
+				setEnviron(t, tt.environ(cloud)...)
 			}
 			if name == "credential_process" {
-				setenv(t, "PATH="+os.Getenv("PATH"))
+				setEnviron(t, "PATH="+os.Getenv("PATH"))
 			}
 			if tt.state != nil {
 				cloud.Update(tt.state)

@@ -70,11 +70,11 @@ func (t *errorContext) stepError(ctx context.Context, err error) error {
 		b.WriteString("; " + cure)
 	}
 	// The SDK's error messages about files have several lines.
-	return errors.New(strings.Join(strings.Fields(t.redact(b.String())), " "))
+	return errors.New(strings.Join(strings.Fields(t.redactText(b.String())), " "))
 }
 
-// redact removes secrets from text.
-func (t *errorContext) redact(text string) string {
+// redactText removes secrets from text.
+func (t *errorContext) redactText(text string) string {
 	for _, secret := range t.secrets {
 		if len(secret) >= 4 {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
@@ -145,7 +145,7 @@ func (t *errorContext) describeMissingFiles() (text string) {
 // describeAPIError returns the error code and, if the step allows it, the API's message.
 func (t *errorContext) describeAPIError(api smithy.APIError) string {
 	// Redact before truncating, because part of a secret would not be recognized.
-	if message := t.redact(api.ErrorMessage()); t.step.quotesMessages && message != "" {
+	if message := t.redactText(api.ErrorMessage()); t.step.quotesMessages && message != "" {
 		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessageSize)], "")
 	}
 	return api.ErrorCode()

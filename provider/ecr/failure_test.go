@@ -85,7 +85,7 @@ func TestAnyHost(t *testing.T) {
 					t.Error(diff)
 				}
 				want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
-				if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+				if diff := cmp.Diff(want, requestSignatures(cloud)); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -93,7 +93,7 @@ func TestAnyHost(t *testing.T) {
 	}
 	cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-west-3")...)
 	checkCredential(t, mustGetCredentials(t, ecr.Options{AnyHost: true}, imageRequest("111122223333.dkr.ecr.us-west-2.amazonaws.com")), "111122223333.dkr.ecr.us-west-2.amazonaws.com")
-	if got := signatures(cloud); len(got) != 1 || got[0].Region != "us-west-2" {
+	if got := requestSignatures(cloud); len(got) != 1 || got[0].Region != "us-west-2" {
 		t.Errorf("got %v: the name of a registry decides about its region", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestAllowedHost(t *testing.T) {
 				t.Error(diff)
 			}
 			want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
-			if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+			if diff := cmp.Diff(want, requestSignatures(cloud)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -169,7 +169,7 @@ func TestAllowedHost(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "determine the region (the host name does not contain it)") || !strings.Contains(err.Error(), "AWS_REGION") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if got := signatures(cloud); len(got) > 0 {
+		if got := requestSignatures(cloud); len(got) > 0 {
 			t.Errorf("%s: ECR was called", name)
 		}
 	}
@@ -327,7 +327,7 @@ func TestIdentityFails(t *testing.T) {
 			cloud := newCloud(t, "AWS_CONFIG_FILE="+config)
 			must.Do(t, os.WriteFile(config, []byte(tt.config), 0o600))
 			if tt.environ != nil {
-				setenv(t, tt.environ(cloud)...)
+				setEnviron(t, tt.environ(cloud)...)
 			}
 			cloud.Inject(tt.fault)
 			opts := shortTimeouts()
@@ -346,7 +346,7 @@ func TestIdentityFails(t *testing.T) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
-			if got := signatures(cloud); len(got) > 0 {
+			if got := requestSignatures(cloud); len(got) > 0 {
 				t.Error("ECR was called")
 			}
 		})
@@ -403,7 +403,7 @@ func TestConfigOnPipe(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
-		setenv(t, name+"=")
+		setEnviron(t, name+"=")
 	}
 }
 
@@ -487,7 +487,7 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 		},
 	} {
 		cloud := newCloud(t, "AWS_MAX_ATTEMPTS=2")
-		setenv(t, environ(cloud)...)
+		setEnviron(t, environ(cloud)...)
 		cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
 		_, err := getCredentials(t, shortTimeouts(), imageRequest(privateHost))
 		if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error") {

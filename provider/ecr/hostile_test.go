@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// endpoint is an endpoint that returns an identity or the node's region, with the settings that make the
+// errorEndpoint is an endpoint that returns an identity or the node's region, with the settings that make the
 // provider call it.
-type endpoint struct {
+type errorEndpoint struct {
 	name    string
 	environ func(*testcloud.AWS) []string
 	opts    ecr.Options
@@ -30,7 +30,7 @@ type endpoint struct {
 	matches func(testcloud.Request) bool
 }
 
-func endpoints(t *testing.T) []endpoint {
+func errorEndpoints(t *testing.T) []errorEndpoint {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
 	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
@@ -40,7 +40,7 @@ func endpoints(t *testing.T) []endpoint {
 	isSTS := func(r testcloud.Request) bool { return r.Form().Get("WebIdentityToken") != "" }
 	allowed := shortTimeouts()
 	allowed.AllowHosts = []string{"registry.example"}
-	return []endpoint{
+	return []errorEndpoint{
 		{"metadata, token", nil, shortTimeouts(), imageRequest(privateHost), path("/api/token")},
 		{"metadata, role", nil, shortTimeouts(), imageRequest(privateHost), path("/security-credentials/")},
 		{"metadata, keys", nil, shortTimeouts(), imageRequest(privateHost), path(testcloud.AWSRole)},
@@ -55,13 +55,13 @@ func endpoints(t *testing.T) []endpoint {
 	}
 }
 
-// getError requests credentials while the endpoint sends the response in fault, and returns the error.
-func (e endpoint) getError(t *testing.T, fault testcloud.Fault) error {
+// requestError requests credentials while the endpoint sends the response in fault, and returns the error.
+func (e errorEndpoint) requestError(t *testing.T, fault testcloud.Fault) error {
 	t.Helper()
 	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}
 	cloud := newCloud(t, environ...)
 	if e.environ != nil {
-		setenv(t, e.environ(cloud)...)
+		setEnviron(t, e.environ(cloud)...)
 	}
 	fault.Match, fault.Times = e.matches, -1
 	cloud.Inject(fault)
@@ -69,7 +69,7 @@ func (e endpoint) getError(t *testing.T, fault testcloud.Fault) error {
 	if err == nil {
 		t.Fatal("there are credentials")
 	}
-	if got := signatures(cloud); len(got) > 0 {
+	if got := requestSignatures(cloud); len(got) > 0 {
 		t.Error("ECR was called")
 	}
 	asked := 0
@@ -87,14 +87,14 @@ func (e endpoint) getError(t *testing.T, fault testcloud.Fault) error {
 // TestRedirectsOfIdentities verifies that no request follows a redirect to another host, and that no other host's
 // response is accepted.
 func TestRedirectsOfIdentities(t *testing.T) {
-	for _, e := range endpoints(t) {
+	for _, e := range errorEndpoints(t) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			t.Run(e.name+" "+http.StatusText(status), func(t *testing.T) {
 				other := must.Get(testcloud.NewAWS())(t)
 				defer other.Close()
 				other.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true })
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
-				e.getError(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
+				e.requestError(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
 				if got := other.RequestLines(); len(got) > 0 {
 					t.Errorf("another host was called: %q", got)
 				}
@@ -109,7 +109,7 @@ func TestBodiesOfIdentities(t *testing.T) {
 	for name, fault := range map[string]testcloud.Fault{
 		"huge":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"a","SecretAccessKey":"b","Token":"` + long},
 		"huge in an XML":  {Status: 200, Body: "<a>" + long},
-		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: gzipped(t, `{"Code":"`+long)},
+		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: gzipBomb(t, `{"Code":"`+long)},
 		"huge refusal":    {Status: 400, Body: long},
 		"cut off":         {Status: 200, Truncate: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
 		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
@@ -119,12 +119,12 @@ func TestBodiesOfIdentities(t *testing.T) {
 		"without keys":    {Status: 200, Body: `{"Code":"Success","Expiration":"2999-01-01T00:00:00Z"}`},
 		"garbage refusal": {Status: 403, Body: `{"Code":["` + canary.PasswordSecret + `"]}`},
 	} {
-		for _, e := range endpoints(t) {
+		for _, e := range errorEndpoints(t) {
 			if e.name == "metadata, token" && fault.Status == 200 && !fault.Truncate && !strings.HasPrefix(name, "huge") {
 				continue // a session token may be any text
 			}
 			t.Run(e.name+" "+name, func(t *testing.T) {
-				err := e.getError(t, fault)
+				err := e.requestError(t, fault)
 				if want := "longer than 1048576 bytes"; strings.HasPrefix(name, "huge") && !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q", err, want)
 				}
@@ -133,8 +133,8 @@ func TestBodiesOfIdentities(t *testing.T) {
 	}
 }
 
-// gzipped returns a gzip stream that expands to a much longer text.
-func gzipped(t *testing.T, text string) string {
+// gzipBomb returns a gzip stream that expands to a much longer text.
+func gzipBomb(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

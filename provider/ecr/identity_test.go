@@ -72,7 +72,7 @@ func TestRole(t *testing.T) {
 				}
 			}
 			want := []testcloud.AWSSignature{{KeyID: key, Region: "eu-west-1", Service: "ecr"}}
-			if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
+			if diff := cmp.Diff(want, requestSignatures(cloud)); diff != "" {
 				t.Error(diff)
 			}
 		})

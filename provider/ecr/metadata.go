@@ -54,8 +54,8 @@ func (m *metadataClient) GetMetadata(ctx context.Context, in *imds.GetMetadataIn
 	return m.client.GetMetadata(ctx, in, opts...)
 }
 
-// region returns the instance's region.
-func (m *metadataClient) region(ctx context.Context) (string, error) {
+// fetchRegion returns the instance's region.
+func (m *metadataClient) fetchRegion(ctx context.Context) (string, error) {
 	out, err := m.GetMetadata(ctx, &imds.GetMetadataInput{Path: "placement/region"})
 	if err != nil {
 		return "", err

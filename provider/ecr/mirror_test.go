@@ -48,7 +48,7 @@ func TestMirrors(t *testing.T) {
 			if !cmp.Equal(resp.Auth, want) || resp.CacheKeyType != tt.scope {
 				t.Errorf("got another response, or under another key, for %q", resp.CacheKeyType)
 			}
-			if diff := cmp.Diff([]testcloud.AWSSignature{tt.want}, signatures(cloud)); diff != "" {
+			if diff := cmp.Diff([]testcloud.AWSSignature{tt.want}, requestSignatures(cloud)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -78,7 +78,7 @@ func TestRedirectsOverTLS(t *testing.T) {
 					return r.URL.Path
 				})
 				cloud := newCloud(t, caBundleEnv(t, s))
-				setenv(t, tt.environ(cloud, s)...)
+				setEnviron(t, tt.environ(cloud, s)...)
 				opts := shortTimeouts()
 				opts.Budget = 3 * time.Second
 				_, err := getCredentials(t, opts, tt.req)
@@ -107,7 +107,7 @@ func TestOnlyHTTP1(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	setenv(t, caBundleEnv(t, s), "AWS_ENDPOINT_URL_ECR="+s.URL)
+	setEnviron(t, caBundleEnv(t, s), "AWS_ENDPOINT_URL_ECR="+s.URL)
 	checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost)), privateHost)
 	if got := protocol.Load(); got != "HTTP/1.1" {
 		t.Errorf("got %v", got)

@@ -133,7 +133,7 @@ func TestChainFails(t *testing.T) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
-			if slices.ContainsFunc(signatures(cloud), func(s testcloud.AWSSignature) bool { return s.Service == "ecr" }) {
+			if slices.ContainsFunc(requestSignatures(cloud), func(s testcloud.AWSSignature) bool { return s.Service == "ecr" }) {
 				t.Error("ECR was called")
 			}
 		})

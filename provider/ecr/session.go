@@ -49,7 +49,7 @@ func (s *session) loadConfig(ctx context.Context, asNode bool) error {
 	s.beginStep(step{description: "determine the region (the host name does not contain it)", fixes: map[string]string{
 		"": "set --allow-host HOST=REGION or AWS_REGION",
 	}})
-	region, err := s.metadata.region(ctx)
+	region, err := s.metadata.fetchRegion(ctx)
 	if err != nil {
 		return s.stepError(ctx, err)
 	}

@@ -19,8 +19,8 @@ import (
 // endpoint or clock is wrong.
 const maxCredentialLifetime = 12 * time.Hour
 
-// authorize gets the registry's credential and its expiry. expires is nil if ECR returns no expiry.
-func (s *session) authorize(ctx context.Context) (auth plugin.AuthConfig, expires *time.Time, err error) {
+// fetchAuthorization gets the registry's credential and its expiry. expires is nil if ECR returns no expiry.
+func (s *session) fetchAuthorization(ctx context.Context) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	get, what, actions := s.privateToken, "get an authorization token from ECR in "+s.cfg.Region, "ecr:GetAuthorizationToken"
 	if s.host.public {
 		get, what = s.publicToken, "get an authorization token from ECR Public"

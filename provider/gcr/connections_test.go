@@ -17,7 +17,7 @@ func TestLeavesNoConnections(t *testing.T) {
 	w := newTestCloud(t)
 	before := runtime.NumGoroutine()
 	for range 50 {
-		mustGetCredentials(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
+		mustGetCredentials(t, w.newProvider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
 	}
 	after := 0
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

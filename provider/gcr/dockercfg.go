@@ -54,7 +54,7 @@ func (p *Provider) fetchDocument(ctx context.Context, address string) (string, e
 	case remote.IsMetadataHost(u.Hostname()), strings.EqualFold(u.Host, p.opts.MetadataHost):
 		return "", errDockercfgURLForbidden
 	}
-	client := p.client()
+	client := p.newClient()
 	if p.opts.Transport == nil {
 		base := remote.NewBaseTransport()
 		base.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: rejectMetadataServer}).DialContext

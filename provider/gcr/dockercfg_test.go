@@ -86,7 +86,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 		s.Dockercfg = `{"a.example":{"username":"u","password":"open-sesame"}}`
 	})
 	var log bytes.Buffer
-	p := w.provider(t, gcr.Options{
+	p := w.newProvider(t, gcr.Options{
 		Flow: gcr.FlowDockercfg, IdentityProvider: clusterIssuer, ProjectID: "p", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	resp, err := p.GetCredentials(t.Context(), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))

@@ -100,15 +100,15 @@ func addTokenClaims(err error, token plugin.Secret) error {
 		return fmt.Errorf("%w (the service-account token is not a JSON Web Token)", err)
 	}
 	return fmt.Errorf("%w (the token has subject %q, issuer %q and audience %q)",
-		err, truncate(claims.Subject), truncate(claims.Issuer), truncate(strings.Join(claims.Audience, " ")))
+		err, truncateText(claims.Subject), truncateText(claims.Issuer), truncateText(strings.Join(claims.Audience, " ")))
 }
 
 func isRejectedStatus(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// truncate shortens external text for an error message.
-func truncate(s string) string {
+// truncateText shortens external text for an error message.
+func truncateText(s string) string {
 	const most = 200
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"

@@ -18,27 +18,27 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// failure is a fault to inject and the expected outcome.
-type failure struct {
+// failureCase is a fault to inject and the expected outcome.
+type failureCase struct {
 	name     string
 	fault    testcloud.Fault
 	want     string // the error after the endpoint; "" means no error
 	requests int
 }
 
-// timeout returns the timeout of one attempt. It is short if the endpoint hangs. Otherwise it is
+// attemptTimeout returns the timeout of one attempt. It is short if the endpoint hangs. Otherwise it is
 // long enough for a busy machine.
-func (f failure) timeout() time.Duration {
+func (f failureCase) attemptTimeout() time.Duration {
 	if f.fault.Hang {
 		return time.Second
 	}
 	return 0
 }
 
-func failures() []failure {
+func failureCases() []failureCase {
 	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than a buffered response
 	elsewhere := http.Header{"Location": {"http://evil.example/?t=" + canary.TokenSecret}}
-	return []failure{
+	return []failureCase{
 		{"400", testcloud.Fault{Status: 400, Body: canary.TokenSecret}, "status 400 Bad Request", 1},
 		{"401", testcloud.Fault{Status: 401, Body: `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"` + canary.TokenSecret + `"}}`}, "status 401 Unauthorized (UNAUTHENTICATED)", 1},
 		{"403", testcloud.Fault{Status: 403, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`}, "status 403 Forbidden (access_denied)", 1},
@@ -63,9 +63,9 @@ func failures() []failure {
 }
 
 // badResponses returns faults with status 200 whose body contains no valid token.
-func badResponses() []failure {
+func badResponses() []failureCase {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
-	return []failure{
+	return []failureCase{
 		{"empty", say(""), "the token response is not valid JSON", 1},
 		{"garbage", say("<html>" + canary.TokenSecret), "the token response is not valid JSON", 1},
 		{"half", say(`{"access_token":"` + canary.TokenSecret), "the token response is not valid JSON", 1},
@@ -84,15 +84,15 @@ func badResponses() []failure {
 }
 
 func TestMetadataFails(t *testing.T) {
-	for _, f := range append(append(failures(), badResponses()...),
-		failure{"404 at boot", testcloud.Fault{Status: 404, Times: 2}, "", 3},
-		failure{"404", testcloud.Fault{Status: 404, Times: -1}, "status 404 Not Found, 3 times; attach a service account to the instance", 3},
+	for _, f := range append(append(failureCases(), badResponses()...),
+		failureCase{"404 at boot", testcloud.Fault{Status: 404, Times: 2}, "", 3},
+		failureCase{"404", testcloud.Fault{Status: 404, Times: -1}, "status 404 Not Found, 3 times; attach a service account to the instance", 3},
 	) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			w.Inject(f.fault)
-			_, err := getCredentials(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
+			_, err := getCredentials(t, w.newProvider(t, gcr.Options{Timeout: f.attemptTimeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
 			checkFailure(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
 				map[string]string{
 					"hangs":   "; a node outside Google Cloud has no metadata server, so --sts-audience is required",
@@ -106,14 +106,14 @@ func TestMetadataFails(t *testing.T) {
 func TestSTSFails(t *testing.T) {
 	claims := ` (the token has subject "system:serviceaccount:team:app", issuer "https://issuer.example" and audience "pool")` +
 		"; check that the workload identity pool has a provider with the token's issuer and audience"
-	for _, f := range append(append(failures(), badResponses()...),
-		failure{"404", testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
+	for _, f := range append(append(failureCases(), badResponses()...),
+		failureCase{"404", testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
 	) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			w.Inject(f.fault)
-			p := w.provider(t, gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p", Timeout: f.timeout()})
+			p := w.newProvider(t, gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p", Timeout: f.attemptTimeout()})
 			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			checkFailure(t, w, f, err, `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: `,
 				map[string]string{
@@ -131,7 +131,7 @@ func TestSTSFails(t *testing.T) {
 }
 
 func TestImpersonationFails(t *testing.T) {
-	for _, f := range []failure{
+	for _, f := range []failureCase{
 		{"403", testcloud.Fault{Status: 403, Body: `{"error":{"status":"PERMISSION_DENIED","message":"` + canary.TokenSecret + `"}}`},
 			"status 403 Forbidden (PERMISSION_DENIED); grant the pod's identity roles/iam.workloadIdentityUser on the Google service account", 1},
 		{"503", testcloud.Fault{Status: 503, Times: -1}, "status 503 Service Unavailable, 3 times", 3},
@@ -145,7 +145,7 @@ func TestImpersonationFails(t *testing.T) {
 			f.fault.Path = "iamcredentials."
 			f.requests++ // the request to STS
 			w.Inject(f.fault)
-			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+			p := w.newProvider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 			checkFailure(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ", nil)
@@ -153,7 +153,7 @@ func TestImpersonationFails(t *testing.T) {
 	}
 }
 
-func checkFailure(t *testing.T, w *testCloud, f failure, err error, prefix string, hints map[string]string) {
+func checkFailure(t *testing.T, w *testCloud, f failureCase, err error, prefix string, hints map[string]string) {
 	t.Helper()
 	switch {
 	case f.want == "":
@@ -198,7 +198,7 @@ func TestConnectionIsReset(t *testing.T) {
 		}
 	}()
 	w := newTestCloud(t)
-	_, err = getCredentials(t, w.provider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err = getCredentials(t, w.newProvider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
 	listener.Close()
 	if n := <-connections; n != 3 || err == nil || !strings.Contains(err.Error(), ", 3 times") {
 		t.Errorf("%d connections: %v", n, err)
@@ -210,14 +210,14 @@ func TestConnectionIsReset(t *testing.T) {
 func TestRefusedConnection(t *testing.T) {
 	gone := testenv.FreeAddr(t)
 	w := newTestCloud(t)
-	_, err := getCredentials(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err := getCredentials(t, w.newProvider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
 	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +
 		": connection refused, 3 times; a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	// The fake network has no server for this universe domain.
-	p := w.provider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
+	p := w.newProvider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
 	_, err = getCredentials(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
 		t.Error(err)
@@ -228,7 +228,7 @@ func TestRefusedConnection(t *testing.T) {
 // hint about an unreachable server.
 func TestAuthorityUnknown(t *testing.T) {
 	w := newTestCloud(t)
-	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})
+	p := w.newProvider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})
 	_, err := getCredentials(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "HTTPS_PROXY") {
 		t.Errorf("got the error %v, want the authority's cure alone", err)

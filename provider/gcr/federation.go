@@ -83,7 +83,7 @@ func (f *federationConfig) validate(universe string) error {
 	const federated = `workload identity federation ("external_account")`
 	switch {
 	case f.Type != "external_account":
-		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password for user _json_key", truncate(f.Type), federated)
+		return fmt.Errorf("unsupported type %q: use %s, or use a key file as the password for user _json_key", truncateText(f.Type), federated)
 	case f.Audience == "":
 		return errors.New("audience is missing")
 	case f.Source.File == "":
@@ -91,7 +91,7 @@ func (f *federationConfig) validate(universe string) error {
 	case f.Source.Format.Type == "json" && f.Source.Format.Field == "":
 		return errors.New("credential_source has no subject_token_field_name")
 	case f.Source.Format.Type != "json" && f.Source.Format.Type != "text" && f.Source.Format.Type != "":
-		return fmt.Errorf("the credential_source format is %q; use text or json", truncate(f.Source.Format.Type))
+		return fmt.Errorf("the credential_source format is %q; use text or json", truncateText(f.Source.Format.Type))
 	}
 	f.SubjectTokenType = cmp.Or(f.SubjectTokenType, jwtType)
 	if err := checkServiceAddress("token_url", f.TokenURL, "sts", universe); err != nil {
@@ -112,10 +112,10 @@ func checkServiceAddress(name, address, service, universe string) error {
 	}
 	host, ok := strings.CutSuffix(strings.ToLower(u.Hostname()), "."+strings.ToLower(universe))
 	if !ok {
-		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, truncate(u.Host), universe)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, truncateText(u.Host), universe)
 	}
 	if !isServiceHost(host, service) {
-		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, truncate(u.Host), service)
+		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, truncateText(u.Host), service)
 	}
 	return nil
 }

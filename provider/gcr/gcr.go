@@ -206,8 +206,8 @@ func (o Options) validate() error {
 	return cmp.Or(checkPatterns(o.AllowHosts), registry.OtherHosts(o.OtherHosts).Validate())
 }
 
-// client returns a client for all hosts except the metadata server.
-func (p *Provider) client() remote.Client {
+// newClient returns a client for all hosts except the metadata server.
+func (p *Provider) newClient() remote.Client {
 	c := remote.Client{
 		Transport: p.opts.Transport, UserAgent: "regcred auth-provider-gcp",
 		Timeout: p.opts.Timeout, Backoff: p.opts.Backoff,

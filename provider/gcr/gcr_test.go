@@ -41,8 +41,8 @@ func newTestCloud(t testing.TB) *testCloud {
 	return &testCloud{google, net}
 }
 
-// provider returns a provider with short delays that uses only the endpoints of w.
-func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
+// newProvider returns a provider with short delays that uses only the endpoints of w.
+func (w *testCloud) newProvider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	t.Helper()
 	if opts.MetadataHost == "" {
 		opts.MetadataHost = w.Addr()
@@ -124,7 +124,7 @@ var emptyResponse = responseSummary{Scope: plugin.CacheRegistry, Duration: "0s"}
 // requires.
 func TestNodeIdentity(t *testing.T) {
 	w := newTestCloud(t)
-	got := mustGetCredentials(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
+	got := mustGetCredentials(t, w.newProvider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
 	if diff := cmp.Diff(nodeResponse(googleKeys), got); diff != "" {
 		t.Error(diff)
 	}
@@ -201,14 +201,14 @@ func TestHosts(t *testing.T) {
 			w := newTestCloud(t)
 			req := &plugin.Request{Image: image}
 			if want == emptyResponse {
-				_, err := getCredentials(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
+				_, err := getCredentials(t, w.newProvider(t, gcr.Options{AllowHosts: allow}), req)
 				cure := `image host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
 					"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
 					t.Errorf("got %v", err)
 				}
 			}
-			p := w.provider(t, gcr.Options{AllowHosts: allow, OtherHosts: "empty"})
+			p := w.newProvider(t, gcr.Options{AllowHosts: allow, OtherHosts: "empty"})
 			if diff := cmp.Diff(want, mustGetCredentials(t, p, req)); diff != "" {
 				t.Error(diff)
 			}
@@ -222,7 +222,7 @@ func TestHosts(t *testing.T) {
 // TestAnyHost verifies that every registry gets its own key, as with the upstream plugin.
 func TestAnyHost(t *testing.T) {
 	w := newTestCloud(t)
-	p := w.provider(t, gcr.Options{AnyHost: true})
+	p := w.newProvider(t, gcr.Options{AnyHost: true})
 	if diff := cmp.Diff(nodeResponse(googleKeys+" registry.example:5000"), mustGetCredentials(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
 		t.Error(diff)
 	}
@@ -252,12 +252,12 @@ func TestMirrors(t *testing.T) {
 		"europe-docker.pkg.dev/p/a": nodeResponse("*.gcr.io *.pkg.dev container.cloud.google.com europe-docker.pkg.dev gcr.io"),
 	} {
 		w := newTestCloud(t)
-		if diff := cmp.Diff(want, mustGetCredentials(t, w.provider(t, opts), &plugin.Request{Image: image})); diff != "" {
+		if diff := cmp.Diff(want, mustGetCredentials(t, w.newProvider(t, opts), &plugin.Request{Image: image})); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 	}
 	w := newTestCloud(t)
-	if _, err := getCredentials(t, w.provider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
+	if _, err := getCredentials(t, w.newProvider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
 		t.Error("another host is mirrored")
 	}
 }
@@ -293,14 +293,14 @@ func TestCacheDuration(t *testing.T) {
 			if want.Scope == "" {
 				want.Scope = plugin.CacheRegistry
 			}
-			if diff := cmp.Diff(want, mustGetCredentials(t, w.provider(t, tt.opts), &plugin.Request{Image: "gcr.io/p/app"})); diff != "" {
+			if diff := cmp.Diff(want, mustGetCredentials(t, w.newProvider(t, tt.opts), &plugin.Request{Image: "gcr.io/p/app"})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	// The options do not affect a response without credentials.
 	w := newTestCloud(t)
-	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
+	p := w.newProvider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
 	if diff := cmp.Diff(emptyResponse, mustGetCredentials(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
 		t.Error(diff)
 	}
@@ -310,7 +310,7 @@ func TestCanceled(t *testing.T) {
 	w := newTestCloud(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	p := w.provider(t, gcr.Options{})
+	p := w.newProvider(t, gcr.Options{})
 	done := make(chan error)
 	go func() {
 		_, err := p.GetCredentials(ctx, &plugin.Request{Image: "gcr.io/p/app"})
@@ -414,7 +414,7 @@ func TestTotalTimeout(t *testing.T) {
 	}
 	w := newTestCloud(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
-	_, err := getCredentials(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err := getCredentials(t, w.newProvider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
 	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no response within 50ms") {
 		t.Error(err)
 	}

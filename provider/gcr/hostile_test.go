@@ -20,14 +20,14 @@ import (
 
 // TestImpersonationFaults verifies how failures of the IAM credentials service are reported.
 func TestImpersonationFaults(t *testing.T) {
-	for _, f := range failures() {
+	for _, f := range failureCases() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
 			f.requests++ // the request to STS
 			w.Inject(f.fault)
-			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true, Timeout: f.timeout()})
+			p := w.newProvider(t, gcr.Options{STSAudience: "pool", Impersonate: true, Timeout: f.attemptTimeout()})
 			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 			checkFailure(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ",
@@ -39,7 +39,7 @@ func TestImpersonationFaults(t *testing.T) {
 // TestDockercfgFaults verifies how failures of both docker config servers are reported. Their
 // responses contain passwords.
 func TestDockercfgFaults(t *testing.T) {
-	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.TokenSecret}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
+	for _, f := range append(failureCases(), failureCase{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.TokenSecret}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {
 			t.Run(f.name+" by "+flow, func(t *testing.T) {
 				t.Parallel()
@@ -52,7 +52,7 @@ func TestDockercfgFaults(t *testing.T) {
 					failing = files
 				}
 				failing.Inject(f.fault)
-				p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: time.Millisecond, Timeout: f.timeout()})
+				p, err := gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: time.Millisecond, Timeout: f.attemptTimeout()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestNoDefaultCredentials(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	w := newTestCloud(t)
-	if got := mustGetCredentials(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
+	if got := mustGetCredentials(t, w.newProvider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
 		t.Error("got another identity than the node's")
 	}
 	if got := w.RequestLines(); len(got) != 1 || len(w.net.UnknownHosts()) > 0 {

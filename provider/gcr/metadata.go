@@ -28,7 +28,7 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 // have Google's header. Another server may use the link-local address, or a resolver may return the
 // address of another server.
 func (p *Provider) getMetadata(ctx context.Context, step, suffix string) (string, error) {
-	client := p.client()
+	client := p.newClient()
 	client.Transport = p.metadataRoundTripper
 	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),

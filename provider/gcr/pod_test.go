@@ -60,7 +60,7 @@ func TestIdentityTable(t *testing.T) {
 			if tt.noToken {
 				req.ServiceAccountToken = plugin.Secret{}
 			}
-			got, err := getCredentials(t, w.provider(t, tt.opts), req)
+			got, err := getCredentials(t, w.newProvider(t, tt.opts), req)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), `registry "us-docker.pkg.dev": `) || !strings.Contains(err.Error(), tt.want) {
 					t.Error(err)
@@ -99,7 +99,7 @@ func TestExchange(t *testing.T) {
 			w := newTestCloud(t)
 			w.AddHosts("apis.example")
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
-			mustGetCredentials(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
+			mustGetCredentials(t, w.newProvider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			if len(w.Requests()) != 1 {
 				t.Fatalf("asked %q", w.RequestLines())
 			}
@@ -127,7 +127,7 @@ func TestExchange(t *testing.T) {
 
 func TestImpersonation(t *testing.T) {
 	w := newTestCloud(t)
-	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+	p := w.newProvider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 	got := mustGetCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 	// The token expires at an absolute time, so its remaining lifetime may already be a second
 	// shorter.
@@ -147,7 +147,7 @@ func TestImpersonation(t *testing.T) {
 func TestImpersonationPath(t *testing.T) {
 	for _, account := range []string{"..", "x/../../../v1/projects/p", "..;/admin", "a%2fb", `a\b`, "a?b"} {
 		w := newTestCloud(t)
-		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+		p := w.newProvider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 		_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"="+account))
 		if err == nil || !strings.Contains(err.Error(), "annotation "+gcr.AnnotationAccount+": a value in the path must not") || len(w.Requests()) > 0 {
 			t.Errorf("%q: got %v after %d requests", account, err, len(w.Requests()))
@@ -164,7 +164,7 @@ func TestSkewedClock(t *testing.T) {
 			Path: "iamcredentials.", Status: 200, Header: http.Header{"Date": {theirs.Format(http.TimeFormat)}},
 			Body: `{"accessToken":"open-sesame","expireTime":"` + theirs.Add(time.Hour).Format(time.RFC3339) + `"}`,
 		})
-		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+		p := w.newProvider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 		got := mustGetCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 		if diff := cmp.Diff(nodeResponse(googleKeys), got); diff != "" {
 			t.Errorf("%v: %s", skew, diff)
@@ -187,7 +187,7 @@ func TestRefusedToken(t *testing.T) {
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken = "another" })
 			req := podRequest("gcr.io/p/app")
 			req.ServiceAccountToken = tt.token
-			_, err := getCredentials(t, w.provider(t, gcr.Options{STSAudience: "pool"}), req)
+			_, err := getCredentials(t, w.newProvider(t, gcr.Options{STSAudience: "pool"}), req)
 			want := `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: status 400 Bad Request ` +
 				tt.want + "; check that the workload identity pool has a provider with the token's issuer and audience"
 			if err == nil || err.Error() != want {
@@ -201,7 +201,7 @@ func TestRefusedToken(t *testing.T) {
 // response.
 func TestFederatedLife(t *testing.T) {
 	w := newTestCloud(t)
-	p := w.provider(t, gcr.Options{STSAudience: "pool"})
+	p := w.newProvider(t, gcr.Options{STSAudience: "pool"})
 	for _, tt := range []struct {
 		change func(*testcloud.GoogleState)
 		want   string

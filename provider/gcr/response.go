@@ -52,7 +52,7 @@ func (p *Provider) tokenResponse(ctx context.Context, keys []string, scope plugi
 		// The scope and lifetime of these credentials are unknown.
 		return p.newResponse(plugin.CacheImage, 0, auth), nil
 	}
-	token, err := p.token(ctx, req)
+	token, err := p.fetchToken(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +89,9 @@ func (p *Provider) newResponse(scope plugin.CacheKeyType, d time.Duration, auth 
 	return &plugin.Response{CacheKeyType: cmp.Or(p.opts.CacheKeyType, scope), CacheDuration: &d, Auth: auth}
 }
 
-// token returns an access token for the pod or the node. A pod that must pull
+// fetchToken returns an access token for the pod or the node. A pod that must pull
 // as its service account never gets the node's token.
-func (p *Provider) token(ctx context.Context, req *plugin.Request) (accessToken, error) {
+func (p *Provider) fetchToken(ctx context.Context, req *plugin.Request) (accessToken, error) {
 	annotated := req.ServiceAccountAnnotations[AnnotationEnable] == "true"
 	switch {
 	case p.opts.STSAudience != "", p.opts.IdentityProvider != "" && annotated:

@@ -33,7 +33,7 @@ func TestCacheKeyIsNotTooWide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.opts.CacheKeyType = tt.set
-			resp := must.Get(newTestCloud(t).provider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image}))(t)
+			resp := must.Get(newTestCloud(t).newProvider(t, tt.opts).GetCredentials(t.Context(), &plugin.Request{Image: tt.image}))(t)
 			if resp.CacheKeyType != tt.want {
 				t.Errorf("set to %s, the response is for %s, want %s", tt.set, resp.CacheKeyType, tt.want)
 			}

@@ -68,7 +68,7 @@ func (p *Provider) impersonateAccount(ctx context.Context, as accessToken, addre
 	p.opts.Logger.Info("impersonating a Google service account", "account", account)
 	header := http.Header{"Authorization": {"Bearer " + as.value.Reveal()}}
 	body := map[string][]string{"scope": {oauthScope}}
-	return p.postForToken(ctx, fmt.Sprintf("impersonate %q", truncate(account)), address, header, body, func(answer *remote.Response) (accessToken, error) {
+	return p.postForToken(ctx, fmt.Sprintf("impersonate %q", truncateText(account)), address, header, body, func(answer *remote.Response) (accessToken, error) {
 		now, err := http.ParseTime(answer.Header.Get("Date"))
 		if err != nil {
 			now = time.Now()
@@ -84,7 +84,7 @@ func (p *Provider) postForToken(ctx context.Context, step, address string, heade
 	if call.Body, err = json.Marshal(body); err != nil {
 		return token, err
 	}
-	answer, err := p.client().Do(ctx, call)
+	answer, err := p.newClient().Do(ctx, call)
 	if err != nil {
 		return token, err
 	}

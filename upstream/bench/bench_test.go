@@ -60,7 +60,7 @@ func TestBurstExecs(t *testing.T) {
 	}
 	defer ring.Close()
 	found := make([]int, 200)
-	concurrently(len(found), func(i int) { found[i] = regcredLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
+	runConcurrently(len(found), func(i int) { found[i] = regcredLookup(ring, fmt.Sprintf("registry.example.com/app-%d:v1", i)) })
 	for i, n := range found {
 		if n != 1 {
 			t.Errorf("image %d: %d credentials, want 1", i, n)

@@ -48,8 +48,8 @@ func regcredLookup(ring *regcred.Keyring, image string) int {
 	return len(res.Credentials)
 }
 
-// concurrently runs f(0) to f(n-1) at the same time and returns how long they took.
-func concurrently(n int, f func(i int)) time.Duration {
+// runConcurrently runs f(0) to f(n-1) at the same time and returns how long they took.
+func runConcurrently(n int, f func(i int)) time.Duration {
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range n {
@@ -76,9 +76,9 @@ func benchBurst(b *bench) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		x = append(x, concurrently(n, func(i int) { regcredLookup(ring, image(i)) }))
+		x = append(x, runConcurrently(n, func(i int) { regcredLookup(ring, image(i)) }))
 		ourRuns = max(ourRuns, s.takeRunCounts())
-		y = append(y, concurrently(n, func(i int) { kubeletLookup(image(i)) }))
+		y = append(y, runConcurrently(n, func(i int) { kubeletLookup(image(i)) }))
 		theirRuns = max(theirRuns, s.takeRunCounts())
 		ring.Close()
 
@@ -121,7 +121,7 @@ func benchUncached(b *bench) ([]row, error) {
 	}}, nil
 }
 
-func threeProviders(b *bench) ([]row, error) {
+func benchThreeProviders(b *bench) ([]row, error) {
 	p := provider{[]string{"registry.example.com"}, pluginScript("sleep 0.1", plugin.CacheImage, "1h")}
 	var x, y []time.Duration
 	for range b.rounds {

@@ -204,7 +204,7 @@ func benchParallel(b *bench) ([]row, error) {
 		var wg sync.WaitGroup
 		perOp := make([]time.Duration, workers)
 		for i := range workers {
-			wg.Go(func() { perOp[i] = b.perOp(f) })
+			wg.Go(func() { perOp[i] = b.measurePerOp(f) })
 		}
 		wg.Wait()
 		var sum float64
@@ -223,7 +223,7 @@ func benchParallel(b *bench) ([]row, error) {
 	x, y := gain(w.regcredLookup), gain(w.kubeletLookup)
 	// Also measure CPU time: other processes on the second core slow the lookups down, but add no
 	// CPU time.
-	one, two := cpuPerOp(1, w.regcredLookup), cpuPerOp(2, w.regcredLookup)
+	one, two := measureCPUPerOp(1, w.regcredLookup), measureCPUPerOp(2, w.regcredLookup)
 	return []row{{
 		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),
 		Target: "≥ 1.6× of one core", Met: x >= 1600,
@@ -231,12 +231,12 @@ func benchParallel(b *bench) ([]row, error) {
 	}}, nil
 }
 
-// cpuPerOp returns the CPU time per call of f when the workers run it concurrently.
-func cpuPerOp(workers int, f func(int)) time.Duration {
+// measureCPUPerOp returns the CPU time per call of f when the workers run it concurrently.
+func measureCPUPerOp(workers int, f func(int)) time.Duration {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 	const n = 300_000
 	begin := cpuTime()
-	concurrently(workers, func(int) {
+	runConcurrently(workers, func(int) {
 		for i := range n {
 			f(i)
 		}

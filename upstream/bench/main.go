@@ -86,9 +86,9 @@ func run(w io.Writer, opts options) error {
 		measure func(*bench) ([]row, error)
 	}{
 		{"match", &rep.Rows, benchMatching}, {"cached", &rep.Rows, benchCached}, {"burst", &rep.Rows, benchBurst},
-		{"uncached", &rep.Rows, benchUncached}, {"three", &rep.Rows, threeProviders}, {"memory", &rep.Rows, benchMemory},
-		{"load", &rep.Rows, benchLoad}, {"parallel", &rep.Rows, benchParallel}, {"plugins", &rep.Plugins, pluginRows},
-		{"slow", &rep.Plugins, slowRows}, {"nodes", &rep.Nodes, nodeRows},
+		{"uncached", &rep.Rows, benchUncached}, {"three", &rep.Rows, benchThreeProviders}, {"memory", &rep.Rows, benchMemory},
+		{"load", &rep.Rows, benchLoad}, {"parallel", &rep.Rows, benchParallel}, {"plugins", &rep.Plugins, benchPlugins},
+		{"slow", &rep.Plugins, benchUnresponsiveMetadata}, {"nodes", &rep.Nodes, benchNodePlugins},
 	} {
 		if !opts.isSelected(part.name) {
 			continue

@@ -33,8 +33,8 @@ type bench struct {
 	baseCommit string // commit whose plugins are measured on a node for comparison
 }
 
-// perOp calls f repeatedly for b.sliceDuration and returns the time per call.
-func (b *bench) perOp(f func(i int)) time.Duration {
+// measurePerOp calls f repeatedly for b.sliceDuration and returns the time per call.
+func (b *bench) measurePerOp(f func(i int)) time.Duration {
 	start := time.Now()
 	for n := 0; ; {
 		for range 1 + n/4 {
@@ -52,8 +52,8 @@ func (b *bench) perOp(f func(i int)) time.Duration {
 func (b *bench) compareTimes(ours, theirs func(i int)) (time.Duration, time.Duration) {
 	var x, y []time.Duration
 	for range b.rounds {
-		x = append(x, b.perOp(ours))
-		y = append(y, b.perOp(theirs))
+		x = append(x, b.measurePerOp(ours))
+		y = append(y, b.measurePerOp(theirs))
 	}
 	return median(x), median(y)
 }

@@ -29,10 +29,10 @@ const (
 // insideNamespacesArg is the argument with which this program runs itself in the namespaces.
 const insideNamespacesArg = "inside"
 
-// nodeRows measures the plugins as they run on a node: with Debian's certificate store, endpoints
+// benchNodePlugins measures the plugins as they run on a node: with Debian's certificate store, endpoints
 // at their real host names, and latency. It creates namespaces in which the host names resolve to
 // loopback and no other network is reachable.
-func nodeRows(b *bench) ([]row, error) {
+func benchNodePlugins(b *bench) ([]row, error) {
 	if err := b.buildAll(); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (b *bench) buildAll() error {
 		}
 	}
 	for _, name := range []string{"bench/floor", "bench/vmhwm"} {
-		if _, err := plugins.BuildHere(b.dir, name); err != nil {
+		if _, err := plugins.BuildInRepository(b.dir, name); err != nil {
 			return err
 		}
 	}

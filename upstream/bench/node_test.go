@@ -16,7 +16,7 @@ func TestNodes(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("it needs namespaces of its own: %v: %s", err, out)
 	}
-	rows := must.Get(nodeRows(newBench(t)))(t)
+	rows := must.Get(benchNodePlugins(newBench(t)))(t)
 	got := map[string]int{}
 	for _, r := range rows {
 		_, beside, _ := strings.Cut(r.Upstream, "(")

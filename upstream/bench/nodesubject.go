@@ -18,11 +18,11 @@ type networkCondition struct {
 	roundTrip time.Duration // round trip to TLS endpoints
 }
 
-var networkConditions = []networkCondition{{nearCondition, 0}, {farCondition, 20 * time.Millisecond}}
+var networkConditions = []networkCondition{{fastNetwork, 0}, {slowNetwork, 20 * time.Millisecond}}
 
 const (
-	nearCondition = "Debian's store"
-	farCondition  = "store and 20 ms"
+	fastNetwork = "Debian's store"
+	slowNetwork  = "store and 20 ms"
 )
 
 // nodeSubject is a plugin measured on a node, and the programs to compare it with.
@@ -45,29 +45,29 @@ type timeTargets map[string]float64
 
 // nodeSubjects returns the plugins to measure, with their targets.
 func nodeSubjects() []nodeSubject {
-	ecr := map[string]timeTargets{nearCondition: {upstreamDir: 0.5, floorDir: 1.3}, farCondition: {upstreamDir: 0.8}}
-	toFloor := map[string]timeTargets{nearCondition: {baseCommitDir: 0.6}, farCondition: {floorDir: 1.05}}
+	ecr := map[string]timeTargets{fastNetwork: {upstreamDir: 0.5, floorDir: 1.3}, slowNetwork: {upstreamDir: 0.8}}
+	toFloor := map[string]timeTargets{fastNetwork: {baseCommitDir: 0.6}, slowNetwork: {floorDir: 1.05}}
 	return []nodeSubject{
 		{label: "ECR, role of the instance", name: plugins.ECR, floor: "ecr-instance", image: ecrImage,
 			cloud: (*plugins.Node).AWS, goals: ecr, size: 1.05},
 		{label: "ECR, service account", name: plugins.ECR, floor: "ecr-pod", image: ecrImage,
-			cloud: (*plugins.Node).AWS, token: podToken("sts.amazonaws.com"), goals: ecr, size: 1.05},
+			cloud: (*plugins.Node).AWS, token: signPodToken("sts.amazonaws.com"), goals: ecr, size: 1.05},
 		{label: "GCR, service account", name: plugins.GCR, floor: "gcr-pod", image: googleImage,
-			cloud: (*plugins.Node).Google, token: podToken("pool"), goals: toFloor, size: 1.05},
+			cloud: (*plugins.Node).Google, token: signPodToken("pool"), goals: toFloor, size: 1.05},
 		{label: "ACR, managed identity", name: plugins.ACR, floor: "acr-instance", image: azureImage,
-			cloud: (*plugins.Node).Azure, goals: map[string]timeTargets{nearCondition: {baseCommitDir: 0.6, floorDir: 1.3}, farCondition: {baseCommitDir: 0.76}}, size: 1.05},
-		{label: "ACR, managed identity, metadata server at 20 ms too", name: plugins.ACR, floor: "acr-instance", image: azureImage, only: farCondition,
-			cloud: (*plugins.Node).AzureWithDistantMetadata, goals: map[string]timeTargets{farCondition: {baseCommitDir: 0.76}}, size: 1.05},
+			cloud: (*plugins.Node).Azure, goals: map[string]timeTargets{fastNetwork: {baseCommitDir: 0.6, floorDir: 1.3}, slowNetwork: {baseCommitDir: 0.76}}, size: 1.05},
+		{label: "ACR, managed identity, metadata server at 20 ms too", name: plugins.ACR, floor: "acr-instance", image: azureImage, only: slowNetwork,
+			cloud: (*plugins.Node).AzureWithDistantMetadata, goals: map[string]timeTargets{slowNetwork: {baseCommitDir: 0.76}}, size: 1.05},
 		{label: "ACR, service account", name: plugins.ACR, floor: "acr-pod", image: azureImage,
-			cloud: (*plugins.Node).Azure, token: podToken("api://AzureADTokenExchange"),
-			goals: map[string]timeTargets{nearCondition: {baseCommitDir: 0.6, floorDir: 1.3}, farCondition: {baseCommitDir: 0.6}}, size: 1.05},
+			cloud: (*plugins.Node).Azure, token: signPodToken("api://AzureADTokenExchange"),
+			goals: map[string]timeTargets{fastNetwork: {baseCommitDir: 0.6, floorDir: 1.3}, slowNetwork: {baseCommitDir: 0.6}}, size: 1.05},
 		{label: "token, exchange of one step", name: plugins.Token, floor: "token", image: "registry.example.com/team/app",
-			cloud: (*plugins.Node).TokenService, token: podToken("sts.example.com"), goals: toFloor, size: 1.15},
+			cloud: (*plugins.Node).TokenService, token: signPodToken("sts.example.com"), goals: toFloor, size: 1.15},
 	}
 }
 
-// podToken returns a service account token with this audience.
-func podToken(audience string) string {
+// signPodToken returns a service account token with this audience.
+func signPodToken(audience string) string {
 	at := time.Now().Unix()
 	return testcloud.AzureJWT(map[string]any{
 		"iss": "https://cluster.example.com", "sub": "system:serviceaccount:team:app", "aud": []string{audience},
@@ -90,13 +90,13 @@ func (s nodeSubject) measureOn(c networkCondition, dir string, runs int) ([]row,
 	}
 	defer cloud.Close()
 	req := newRequest(cloud, s.image, s.token)
-	list := s.programs(dir)
+	list := s.pluginPrograms(dir)
 	vmhwm := ""
 	if c.roundTrip == 0 {
 		vmhwm = filepath.Join(dir, "vmhwm")
 	}
 	for i := range list {
-		if _, err := list[i].run(cloud, req); err != nil { // warms up the page cache
+		if _, err := list[i].timeRun(cloud, req); err != nil { // warms up the page cache
 			return nil, err
 		}
 	}
@@ -109,8 +109,8 @@ func (s nodeSubject) measureOn(c networkCondition, dir string, runs int) ([]row,
 	return s.rows(c, list), nil
 }
 
-// programs returns the regcred plugin first, then the programs to compare it with.
-func (s nodeSubject) programs(dir string) []program {
+// pluginPrograms returns the regcred plugin first, then the programs to compare it with.
+func (s nodeSubject) pluginPrograms(dir string) []program {
 	list := []program{
 		{label: oursDir, path: filepath.Join(dir, oursDir, s.name)},
 		{label: floorDir, path: filepath.Join(dir, "floor"), args: []string{s.floor}},

@@ -83,9 +83,9 @@ type program struct {
 	memory []int64
 }
 
-// pluginRows measures this repository's cloud plugins, and compares the ECR plugin with
+// benchPlugins measures this repository's cloud plugins, and compares the ECR plugin with
 // AWS's.
-func pluginRows(b *bench) ([]row, error) {
+func benchPlugins(b *bench) ([]row, error) {
 	upstream, err := plugins.BuildUpstreamECR(b.dir)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func pluginRows(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	vmhwm, err := plugins.BuildHere(b.dir, "bench/vmhwm")
+	vmhwm, err := plugins.BuildInRepository(b.dir, "bench/vmhwm")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func pluginRows(b *bench) ([]row, error) {
 		if s.recorded == nil {
 			paths = append(paths, upstream)
 		}
-		measured, err := s.measure(vmhwm, paths, b.runs)
+		measured, err := s.measureFigures(vmhwm, paths, b.runs)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.label, err)
 		}
@@ -131,8 +131,8 @@ func pluginRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// measure runs the programs alternately against one cloud and returns their figures.
-func (s benchSubject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
+// measureFigures runs the programs alternately against one cloud and returns their figures.
+func (s benchSubject) measureFigures(vmhwm string, paths []string, runs int) ([]figures, error) {
 	c, err := s.cloud()
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s benchSubject) measure(vmhwm string, paths []string, runs int) ([]figures
 	for i, path := range paths {
 		programs[i].path = path
 		before := len(c.Requests())
-		if _, err := programs[i].run(c, req); err != nil { // warms up the page cache
+		if _, err := programs[i].timeRun(c, req); err != nil { // warms up the page cache
 			return nil, err
 		}
 		out[i].calls = len(c.Requests()) - before
@@ -171,7 +171,7 @@ func alternatePrograms(c *plugins.Cloud, req *plugin.Request, programs []program
 	for n := range runs {
 		for i := range programs {
 			p := &programs[(i+n)%len(programs)] // each program is first equally often
-			d, err := p.run(c, req)
+			d, err := p.timeRun(c, req)
 			if err != nil {
 				return err
 			}
@@ -199,16 +199,16 @@ func newRequest(c *plugins.Cloud, image, token string) *plugin.Request {
 	return req
 }
 
-func (p program) arguments(c *plugins.Cloud) []string {
+func (p program) cloudArgs(c *plugins.Cloud) []string {
 	if p.args != nil {
 		return p.args
 	}
 	return c.Args
 }
 
-// run runs a plugin once and returns the time until its response.
-func (p program) run(c *plugins.Cloud, req *plugin.Request) (time.Duration, error) {
-	cmd := plugin.Command{Path: p.path, Args: plugin.NewSecrets(p.arguments(c)...), Environ: c.Environ, APIVersion: plugin.V1}
+// timeRun runs a plugin once and returns the time until its response.
+func (p program) timeRun(c *plugins.Cloud, req *plugin.Request) (time.Duration, error) {
+	cmd := plugin.Command{Path: p.path, Args: plugin.NewSecrets(p.cloudArgs(c)...), Environ: c.Environ, APIVersion: plugin.V1}
 	start := time.Now()
 	resp, err := cmd.GetCredentials(context.Background(), req)
 	d := time.Since(start)
@@ -224,7 +224,7 @@ func (p program) peakMemory(c *plugins.Cloud, req *plugin.Request, vmhwm string)
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(vmhwm, append([]string{p.path}, p.arguments(c)...)...)
+	cmd := exec.Command(vmhwm, append([]string{p.path}, p.cloudArgs(c)...)...)
 	cmd.Env, cmd.Stdin = c.Environ, bytes.NewReader(stdin)
 	out, err := cmd.Output()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestRemoteCalls(t *testing.T) {
 	b := newBench(t)
 	upstream := must.Get(plugins.BuildUpstreamECR(b.dir))(t)
-	vmhwm := must.Get(plugins.BuildHere(b.dir, "bench/vmhwm"))(t)
+	vmhwm := must.Get(plugins.BuildInRepository(b.dir, "bench/vmhwm"))(t)
 	for _, s := range benchSubjects() {
 		t.Run(s.label, func(t *testing.T) {
 			path := must.Get(plugins.Build(b.dir, s.name))(t)
@@ -22,7 +22,7 @@ func TestRemoteCalls(t *testing.T) {
 			if s.recorded == nil {
 				paths = append(paths, upstream)
 			}
-			seen := must.Get(s.measure(vmhwm, paths, 1))(t)
+			seen := must.Get(s.measureFigures(vmhwm, paths, 1))(t)
 			theirs := seen[len(seen)-1]
 			if s.recorded != nil {
 				theirs = *s.recorded

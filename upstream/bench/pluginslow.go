@@ -27,24 +27,24 @@ type failingCloud struct {
 	limit    time.Duration // maximum time until the error
 }
 
-// slowRows measures how long plugins take to give up. It runs each plugin once, which takes
+// benchUnresponsiveMetadata measures how long plugins take to give up. It runs each plugin once, which takes
 // minutes.
-func slowRows(b *bench) ([]row, error) {
+func benchUnresponsiveMetadata(b *bench) ([]row, error) {
 	upstream, err := plugins.BuildUpstreamECR(b.dir)
 	if err != nil {
 		return nil, err
 	}
 	var rows []row
 	for _, h := range []failingCloud{
-		{what: "ECR: endpoint that never answers", name: plugins.ECR, image: ecrImage, cloud: withoutResponses(plugins.NewAWSWithKeys), limit: 50 * time.Second},
-		{what: "ECR: metadata service that refuses connections", name: plugins.ECR, image: ecrImage, cloud: withoutMetadata, endpoint: "127.0.0.1:1", limit: 2 * time.Second},
-		{what: "ACR: metadata service that never answers", name: plugins.ACR, image: azureImage, cloud: withoutResponses(plugins.NewAzure), recorded: 59 * time.Second, limit: 50 * time.Second},
+		{what: "ECR: endpoint that never answers", name: plugins.ECR, image: ecrImage, cloud: blockResponses(plugins.NewAWSWithKeys), limit: 50 * time.Second},
+		{what: "ECR: metadata service that refuses connections", name: plugins.ECR, image: ecrImage, cloud: startCloudWithoutMetadata, endpoint: "127.0.0.1:1", limit: 2 * time.Second},
+		{what: "ACR: metadata service that never answers", name: plugins.ACR, image: azureImage, cloud: blockResponses(plugins.NewAzure), recorded: 59 * time.Second, limit: 50 * time.Second},
 	} {
 		path, err := plugins.Build(b.dir, h.name)
 		if err != nil {
 			return nil, err
 		}
-		r, err := h.row(path, upstream)
+		r, err := h.measureRow(path, upstream)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.what, err)
 		}
@@ -53,8 +53,8 @@ func slowRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// row measures concurrently how long regcred's and the upstream plugin take to give up.
-func (h failingCloud) row(path, upstream string) (row, error) {
+// measureRow measures concurrently how long regcred's and the upstream plugin take to give up.
+func (h failingCloud) measureRow(path, upstream string) (row, error) {
 	c, err := h.cloud()
 	if err != nil {
 		return row{}, err
@@ -93,8 +93,8 @@ func (h failingCloud) measureGiveUp(c *plugins.Cloud, path string) (time.Duratio
 	return d, failed.Stderr, nil
 }
 
-// withoutResponses makes a cloud accept connections without responding.
-func withoutResponses(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
+// blockResponses makes a cloud accept connections without responding.
+func blockResponses(start func() (*plugins.Cloud, error)) func() (*plugins.Cloud, error) {
 	return func() (*plugins.Cloud, error) {
 		c, err := start()
 		if err == nil {
@@ -104,8 +104,8 @@ func withoutResponses(start func() (*plugins.Cloud, error)) func() (*plugins.Clo
 	}
 }
 
-// withoutMetadata starts an AWS cloud without a metadata service.
-func withoutMetadata() (*plugins.Cloud, error) {
+// startCloudWithoutMetadata starts an AWS cloud without a metadata service.
+func startCloudWithoutMetadata() (*plugins.Cloud, error) {
 	return plugins.NewAWS("AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// perImagePlugin returns a different credential for each image. Each credential is as large as a
+// imageScopedPlugin returns a different credential for each image. Each credential is as large as a
 // cloud's token.
-type perImagePlugin struct{}
+type imageScopedPlugin struct{}
 
 const entryCount = 100_000
 
@@ -32,7 +32,7 @@ func newCredential() (user, password string) {
 	return strings.Clone("user"), strings.Repeat("x", 1000)
 }
 
-func (perImagePlugin) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (imageScopedPlugin) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	user, password := newCredential()
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Hour),
@@ -40,7 +40,7 @@ func (perImagePlugin) GetCredentials(_ context.Context, req *plugin.Request) (*p
 	}, nil
 }
 
-func (perImagePlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+func (imageScopedPlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
 	user, password := newCredential()
 	return &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.ImagePluginCacheKeyType, CacheDuration: &metav1.Duration{Duration: time.Hour},
@@ -53,7 +53,7 @@ func benchMemory(b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts, err := s.useInProcessPlugins(perImagePlugin{}, perImagePlugin{})
+	opts, err := s.useInProcessPlugins(imageScopedPlugin{}, imageScopedPlugin{})
 	if err != nil {
 		return nil, err
 	}

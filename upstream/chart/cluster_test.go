@@ -28,23 +28,23 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// site is an API server without controllers, a namespace, and Helm as a cluster administrator.
-type site struct {
+// chartCluster is an API server without controllers, a namespace, and Helm as a cluster administrator.
+type chartCluster struct {
 	*node.ControlPlane
 	helm      *helm.Helm
 	namespace string
 }
 
-func newSite(t *testing.T) *site {
+func startAPIServer(t *testing.T) *chartCluster {
 	t.Helper()
 	node.SkipUnlessSupported(t)
 	c := node.StartControlPlane(t)
 	c.AddNamespace(t, namespace)
-	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
+	return &chartCluster{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
 // remainingObjects returns the objects of a release and of its hook that exist in the cluster, as KIND/NAME.
-func (s *site) remainingObjects(t *testing.T, instance string) (names []string) {
+func (s *chartCluster) remainingObjects(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
 	add := func(kind string, list runtime.Object, err error) {
@@ -82,13 +82,13 @@ func (s *site) remainingObjects(t *testing.T, instance string) (names []string) 
 }
 
 // configMapName returns the name of the ConfigMap that a release's DaemonSet mounts.
-func (s *site) configMapName(t *testing.T, name string) string {
+func (s *chartCluster) configMapName(t *testing.T, name string) string {
 	t.Helper()
 	d := must.Get(s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
-	return configName(t, d)
+	return generatedConfigMapName(t, d)
 }
 
-func (s *site) stateValue(t *testing.T) string {
+func (s *chartCluster) stateValue(t *testing.T) string {
 	t.Helper()
 	c := must.Get(s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{}))(t)
 	return c.Data["state"]
@@ -106,9 +106,9 @@ func releaseObjects(config string) []string {
 // server. A failed uninstall must delete nothing and be repeatable. A successful uninstall must
 // delete all objects.
 func TestReleaseLifecycle(t *testing.T) {
-	s := newSite(t)
+	s := startAPIServer(t)
 	args := func(verb string, changes values) []string {
-		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, withValues(changes).file(t)}
+		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, withValues(changes).writeFile(t)}
 	}
 	notes := s.helm.Run(t, args("install", nil)...)
 	first := s.configMapName(t, release)
@@ -173,7 +173,7 @@ func TestReleaseLifecycle(t *testing.T) {
 
 // testFailedUninstall verifies that a release cannot be upgraded after a failed uninstall. A
 // rollback restores it, but only with --force-conflicts, because the Job has changed the state.
-func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
+func (s *chartCluster) testFailedUninstall(t *testing.T, upgrade []string) {
 	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
 	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
 	}
 }
 
-func (s *site) checkObjects(t *testing.T, when string, want []string) {
+func (s *chartCluster) checkObjects(t *testing.T, when string, want []string) {
 	t.Helper()
 	want = slices.Sorted(slices.Values(want))
 	if diff := cmp.Diff(want, s.remainingObjects(t, release)); diff != "" {
@@ -207,14 +207,14 @@ func (s *site) checkObjects(t *testing.T, when string, want []string) {
 	}
 }
 
-func (s *site) generation(t *testing.T) int64 {
+func (s *chartCluster) generation(t *testing.T) int64 {
 	t.Helper()
 	d := must.Get(s.Client.AppsV1().DaemonSets(namespace).Get(t.Context(), release, metav1.GetOptions{}))(t)
 	return d.Generation
 }
 
 // newJob waits for an uninstall Job whose UID is not earlier, and returns it.
-func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
+func (s *chartCluster) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
 		job, err = s.Client.BatchV1().Jobs(namespace).Get(ctx, release+"-uninstall", metav1.GetOptions{})
@@ -227,7 +227,7 @@ func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 }
 
 // completeJob sets a Job's status as its controller would.
-func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
+func (s *chartCluster) completeJob(t *testing.T, job *batchv1.Job) {
 	t.Helper()
 	now := metav1.Now()
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
@@ -238,7 +238,7 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 }
 
 // checkJobPermissions verifies the permissions of the uninstall Job while helm uninstall runs.
-func (s *site) checkJobPermissions(t *testing.T) {
+func (s *chartCluster) checkJobPermissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
 	client := must.Get(kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated")))(t)
@@ -276,7 +276,7 @@ func (s *site) checkJobPermissions(t *testing.T) {
 // TestTwoReleases verifies that releases with all optional objects have no object in common, in one
 // namespace or two.
 func TestTwoReleases(t *testing.T) {
-	s := newSite(t)
+	s := startAPIServer(t)
 	s.AddNamespace(t, "other")
 	more := values{"uninstall.listNodes": true, "plugins.images": thirdPartyValues["plugins.images"]}
 	for _, r := range []struct{ namespace, name, pool string }{
@@ -284,7 +284,7 @@ func TestTwoReleases(t *testing.T) {
 	} {
 		v := withValues(more)
 		v["nodeSelector"] = map[string]any{"pool": r.pool}
-		s.helm.Run(t, "install", r.name, helm.ChartDir(t), "--namespace", r.namespace, v.file(t))
+		s.helm.Run(t, "install", r.name, helm.ChartDir(t), "--namespace", r.namespace, v.writeFile(t))
 	}
 	sets, err := s.Client.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(sets.Items) != 4 {
@@ -304,8 +304,8 @@ func TestTwoReleases(t *testing.T) {
 // TestPodSecurity verifies which Pod Security level the pods need. They need "privileged" only
 // because of one hostPath volume and the optional SELinux type.
 func TestPodSecurity(t *testing.T) {
-	s := newSite(t)
-	pod := daemonSet(t, withValues(thirdPartyValues)).Spec.Template
+	s := startAPIServer(t)
+	pod := renderDaemonSet(t, withValues(thirdPartyValues)).Spec.Template
 	for _, tt := range []struct {
 		level   string
 		refused []string
@@ -333,7 +333,7 @@ func TestPodSecurity(t *testing.T) {
 				}
 			}
 			// The uninstall hook's pod is accepted at every level.
-			job := get[*batchv1.Job](t, objects(t, render(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
+			job := requireObject[*batchv1.Job](t, decodeObjects(t, renderChart(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
 			s.AddServiceAccount(t, name, release+"-uninstall", nil)
 			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "uninstall", Labels: job.Labels}, Spec: job.Spec,

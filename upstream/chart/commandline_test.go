@@ -21,12 +21,12 @@ import (
 // regcred prints its help only if it can parse all other arguments.
 func TestCommandLines(t *testing.T) {
 	regcred := must.Get(plugins.Build(t.TempDir(), "regcred"))(t)
-	all := objects(t, render(t, withValues(values{
+	all := decodeObjects(t, renderChart(t, withValues(values{
 		"plugins.images": thirdPartyValues["plugins.images"], "mode": "DryRun", "probe.image": "registry.example/probe:v1", "reserve": []any{"*.example"},
 		"anyImage": true, "reapplied": true, "uninstall.allowMissing": true,
 	})))
-	pod := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred").Spec.Template.Spec
-	job := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
+	pod := requireObject[*appsv1.DaemonSet](t, all, "DaemonSet/regcred").Spec.Template.Spec
+	job := requireObject[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
 	run := func(command, args []string) error {
 		args = append(slices.Concat(command[1:], args), "--help")
 		said, err := exec.CommandContext(t.Context(), regcred, args...).CombinedOutput()

@@ -78,8 +78,8 @@ func providerValues(image string, changes ...any) map[string]any {
 	return p
 }
 
-// file writes the values to a file and returns a --values flag with its path.
-func (v values) file(t testing.TB) string {
+// writeFile writes the values to a file and returns a --values flag with its path.
+func (v values) writeFile(t testing.TB) string {
 	t.Helper()
 	data := must.Get(yaml.Marshal(v))(t)
 	name := filepath.Join(t.TempDir(), "values.yaml")
@@ -87,23 +87,23 @@ func (v values) file(t testing.TB) string {
 	return "--values=" + name
 }
 
-// repository returns the root of the working tree.
-func repository(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.ChartDir(t))) }
+// repositoryRoot returns the root of the working tree.
+func repositoryRoot(t testing.TB) string { return filepath.Dir(filepath.Dir(helm.ChartDir(t))) }
 
 const release, namespace = "regcred", "regcred"
 
-// render returns the output of helm template for these values.
-func render(t testing.TB, v values, args ...string) string {
+// renderChart returns the output of helm template for these values.
+func renderChart(t testing.TB, v values, args ...string) string {
 	t.Helper()
-	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t)}, args...)...)
+	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.ChartDir(t), "--namespace", namespace, v.writeFile(t)}, args...)...)
 }
 
-// objects decodes the rendered objects and returns them by KIND/NAME. An unknown field is an error.
-func objects(t testing.TB, rendered string) map[string]runtime.Object {
+// decodeObjects decodes the rendered objects and returns them by KIND/NAME. An unknown field is an error.
+func decodeObjects(t testing.TB, rendered string) map[string]runtime.Object {
 	t.Helper()
 	all := map[string]runtime.Object{}
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	for _, doc := range documents(t, rendered) {
+	for _, doc := range splitDocuments(t, rendered) {
 		object, kind, err := decoder.Decode(doc, nil, nil)
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, doc)
@@ -121,7 +121,7 @@ func objects(t testing.TB, rendered string) map[string]runtime.Object {
 	return all
 }
 
-func documents(t testing.TB, rendered string) (docs [][]byte) {
+func splitDocuments(t testing.TB, rendered string) (docs [][]byte) {
 	t.Helper()
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(rendered)))
 	for {
@@ -138,8 +138,8 @@ func documents(t testing.TB, rendered string) (docs [][]byte) {
 	}
 }
 
-// get returns the object with the key KIND/NAME.
-func get[T runtime.Object](t testing.TB, all map[string]runtime.Object, key string) T {
+// requireObject returns the object with the key KIND/NAME.
+func requireObject[T runtime.Object](t testing.TB, all map[string]runtime.Object, key string) T {
 	t.Helper()
 	object, ok := all[key].(T)
 	if !ok {
@@ -148,7 +148,7 @@ func get[T runtime.Object](t testing.TB, all map[string]runtime.Object, key stri
 	return object
 }
 
-func daemonSet(t testing.TB, v values) *appsv1.DaemonSet {
+func renderDaemonSet(t testing.TB, v values) *appsv1.DaemonSet {
 	t.Helper()
-	return get[*appsv1.DaemonSet](t, objects(t, render(t, v)), "DaemonSet/"+release)
+	return requireObject[*appsv1.DaemonSet](t, decodeObjects(t, renderChart(t, v)), "DaemonSet/"+release)
 }

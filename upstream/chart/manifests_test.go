@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
+const manifestsHeading = `# SPDX-License-Identifier: Apache-2.0
 # Copyright The regcred Authors
 #
 # Made by: helm template regcred deploy/chart --namespace regcred --values deploy/manifests/values.yaml --no-hooks
@@ -24,10 +24,10 @@ const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
 
 // TestManifests verifies that regcred.yaml equals Helm's output. With -update, it writes the file.
 func TestManifests(t *testing.T) {
-	dir := filepath.Join(repository(t), "deploy", "manifests")
+	dir := filepath.Join(repositoryRoot(t), "deploy", "manifests")
 	rendered := helm.New(t, program, "").Run(t, "template", release, helm.ChartDir(t), "--namespace", namespace,
 		"--values", filepath.Join(dir, "values.yaml"), "--no-hooks")
-	path, want := filepath.Join(dir, "regcred.yaml"), manifestsHead+rendered
+	path, want := filepath.Join(dir, "regcred.yaml"), manifestsHeading+rendered
 	if *update {
 		must.Do(t, os.WriteFile(path, []byte(want), 0o644))
 		return
@@ -36,7 +36,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("go test ./chart -run %s -args -update (-want +got):\n%s", t.Name(), diff)
 	}
-	for key := range objects(t, rendered) {
+	for key := range decodeObjects(t, rendered) {
 		if strings.Contains(key, "uninstall") {
 			t.Errorf("%s: a hook has no meaning to kubectl", key)
 		}
@@ -45,7 +45,7 @@ func TestManifests(t *testing.T) {
 
 // TestKustomization verifies that the base consists of exactly the listed files.
 func TestKustomization(t *testing.T) {
-	dir := filepath.Join(repository(t), "deploy", "manifests")
+	dir := filepath.Join(repositoryRoot(t), "deploy", "manifests")
 	data := must.Get(os.ReadFile(filepath.Join(dir, "kustomization.yaml")))(t)
 	var got struct {
 		APIVersion, Kind string

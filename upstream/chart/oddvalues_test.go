@@ -51,7 +51,7 @@ func TestNull(t *testing.T) {
 	walk("", all)
 	h := helm.New(t, program, "")
 	try := func(v values) (string, error) {
-		out, _, err := h.Output(t.Context(), "template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t))
+		out, _, err := h.Output(t.Context(), "template", release, helm.ChartDir(t), "--namespace", namespace, v.writeFile(t))
 		return out, err
 	}
 	for _, path := range paths {
@@ -77,9 +77,9 @@ func TestNamesStayStrings(t *testing.T) {
 			"uninstall.listNodes": true, "priorityClassName": "1e3", "seLinux.type": "true",
 			"podAnnotations": map[string]any{"kubectl.kubernetes.io/default-container": "other"}, "nodeSelector": map[string]any{"kubernetes.io/os": "windows", "pool": "1"},
 			"kubeletRootDir": "/a:", "updateStrategy.maxUnavailable": 100000,
-		}).file(t))
-		all := objects(t, rendered)
-		d := get[*appsv1.DaemonSet](t, all, "DaemonSet/"+name)
+		}).writeFile(t))
+		all := decodeObjects(t, rendered)
+		d := requireObject[*appsv1.DaemonSet](t, all, "DaemonSet/"+name)
 		pod := d.Spec.Template
 		if d.Namespace != "1e3" || pod.Labels["app.kubernetes.io/instance"] != name || pod.Spec.PriorityClassName != "1e3" || pod.Spec.NodeSelector["kubernetes.io/os"] != "linux" {
 			t.Errorf("%s: %+v", name, pod)
@@ -100,10 +100,10 @@ func TestPluginImagesStayStrings(t *testing.T) {
 		return map[string]any{"name": name, "image": image, "paths": []any{"/p"}}
 	}
 	for _, ref := range []string{"true", "123", "1e3", "0x1f", "1:30", "null", "a:"} {
-		all := objects(t, render(t, withValues(values{
+		all := decodeObjects(t, renderChart(t, withValues(values{
 			"plugins.images": []any{image("1", ref), image("2", ref)}, "image.repository": "1", "image.tag": "30",
 		})))
-		pod := get[*appsv1.DaemonSet](t, all, "DaemonSet/"+release).Spec.Template.Spec
+		pod := requireObject[*appsv1.DaemonSet](t, all, "DaemonSet/"+release).Spec.Template.Spec
 		if got := pod.InitContainers[1].Image; got != ref {
 			t.Errorf("got %q, want %q", got, ref)
 		}
@@ -113,7 +113,7 @@ func TestPluginImagesStayStrings(t *testing.T) {
 	}
 	_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(values{
 		"plugins.images": []any{image("a", "x/a"), image("b", "x/b"), image("a", "x/c")},
-	}).file(t))
+	}).writeFile(t))
 	if err == nil || !strings.Contains(stderr, "plugins.images: two images have the name a") {
 		t.Errorf("two images with one name: %v", err)
 	}
@@ -126,8 +126,8 @@ func TestUnusualTexts(t *testing.T) {
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",
 		"--- ", "\ufeffa", "\a", "a\r\nb", "😀", strings.Repeat("x ", 600), "9007199254740993", " ", "", "k:\n---\nkind: Secret\n", "\\n",
 	}
-	rendered := render(t, withValues(values{"config.providers": []any{providerValues("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
-	for _, o := range objects(t, rendered) {
+	rendered := renderChart(t, withValues(values{"config.providers": []any{providerValues("registry.example", "args", texts)}}), "--show-only", "templates/config.yaml")
+	for _, o := range decodeObjects(t, rendered) {
 		var got struct{ Providers []struct{ Args []any } }
 		must.Do(t, yaml.Unmarshal([]byte(o.(*corev1.ConfigMap).Data["config.yaml"]), &got))
 		if diff := cmp.Diff(texts, got.Providers[0].Args); diff != "" {
@@ -135,7 +135,7 @@ func TestUnusualTexts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a\u2028b\nc", "secret\u2028", "secret\x7f"} {
-		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(nil).file(t), "--set-string", "config.providers[0].args[0]="+text)
+		_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(nil).writeFile(t), "--set-string", "config.providers[0].args[0]="+text)
 		if err == nil || strings.Contains(stderr, "secret") || !strings.Contains(stderr, "config") {
 			t.Errorf("%q: %v", text, err)
 		}

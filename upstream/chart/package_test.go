@@ -26,7 +26,7 @@ chart regcred`
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("bash", "-c", packageScript, "bash", dir)
-	cmd.Dir = repository(t)
+	cmd.Dir = repositoryRoot(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -38,9 +38,9 @@ func TestPackage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, show)
 		}
 	}
-	h.Run(t, "lint", "--strict", archive, withValues(nil).file(t))
-	got := h.Run(t, "template", release, archive, "--namespace", namespace, withValues(nil).file(t))
-	want := strings.ReplaceAll(render(t, withValues(nil)), "v0.0.0", "v1.2.3_build.4")
+	h.Run(t, "lint", "--strict", archive, withValues(nil).writeFile(t))
+	got := h.Run(t, "template", release, archive, "--namespace", namespace, withValues(nil).writeFile(t))
+	want := strings.ReplaceAll(renderChart(t, withValues(nil)), "v0.0.0", "v1.2.3_build.4")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-directory +archive):\n%s", diff)
 	}

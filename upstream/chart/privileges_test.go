@@ -21,7 +21,7 @@ var thirdPartyValues = values{"plugins.images": []any{map[string]any{"name": "ve
 // TestPrivileges verifies that a pod has exactly the privileges listed in docs/fleet.md. It
 // compares complete security contexts, so that the test fails if a setting is added.
 func TestPrivileges(t *testing.T) {
-	d := daemonSet(t, withValues(thirdPartyValues))
+	d := renderDaemonSet(t, withValues(thirdPartyValues))
 	spec := d.Spec.Template.Spec
 	no, yes, root, nobody := false, true, int64(0), int64(65532)
 
@@ -43,7 +43,7 @@ func TestPrivileges(t *testing.T) {
 	agents := confined
 	agents.RunAsNonRoot, agents.RunAsUser, agents.RunAsGroup = &no, &root, &root
 	agents.SELinuxOptions = &corev1.SELinuxOptions{Type: "spc_t"}
-	if diff := cmp.Diff(&agents, agent(t, d).SecurityContext); diff != "" {
+	if diff := cmp.Diff(&agents, agentContainer(t, d).SecurityContext); diff != "" {
 		t.Errorf("of the agent (-want +got):\n%s", diff)
 	}
 
@@ -80,8 +80,8 @@ func TestPrivileges(t *testing.T) {
 // TestPrivilegesOfUninstall verifies that the uninstall hook has no access to the node, and exactly three permissions in
 // its namespace.
 func TestPrivilegesOfUninstall(t *testing.T) {
-	all := objects(t, render(t, withValues(nil)))
-	spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
+	all := decodeObjects(t, renderChart(t, withValues(nil)))
+	spec := requireObject[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec
 	no, yes, nobody := false, true, int64(65532)
 	if diff := cmp.Diff(&corev1.PodSecurityContext{
 		RunAsNonRoot: &yes, RunAsUser: &nobody, RunAsGroup: &nobody,
@@ -102,7 +102,7 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 	}
-	if diff := cmp.Diff(want, get[*rbacv1.Role](t, all, "Role/regcred-uninstall").Rules); diff != "" {
+	if diff := cmp.Diff(want, requireObject[*rbacv1.Role](t, all, "Role/regcred-uninstall").Rules); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	checkUninstallScheduling(t, &spec)
@@ -118,7 +118,7 @@ func checkUninstallScheduling(t *testing.T, spec *corev1.PodSpec) {
 		t.Fatalf("affinity: %v", affinity)
 	}
 	term := affinity.PreferredDuringSchedulingIgnoredDuringExecution[0]
-	if diff := cmp.Diff(daemonSet(t, withValues(nil)).Spec.Template.Labels, term.PodAffinityTerm.LabelSelector.MatchLabels); diff != "" || term.Weight != 100 {
+	if diff := cmp.Diff(renderDaemonSet(t, withValues(nil)).Spec.Template.Labels, term.PodAffinityTerm.LabelSelector.MatchLabels); diff != "" || term.Weight != 100 {
 		t.Errorf("beside which pods, with weight %d (-theirs +wanted):\n%s", term.Weight, diff)
 	}
 	for key, want := range map[string]bool{
@@ -136,7 +136,7 @@ func checkUninstallScheduling(t *testing.T, spec *corev1.PodSpec) {
 // creates them in the required order.
 func TestUninstallHooks(t *testing.T) {
 	got := map[string]string{}
-	for key, object := range objects(t, render(t, withValues(values{"uninstall.listNodes": true}))) {
+	for key, object := range decodeObjects(t, renderChart(t, withValues(values{"uninstall.listNodes": true}))) {
 		notes := object.(interface{ GetAnnotations() map[string]string }).GetAnnotations()
 		if notes["helm.sh/hook"] != "" || strings.Contains(key, "uninstall") {
 			got[key] = notes["helm.sh/hook"] + " " + notes["helm.sh/hook-weight"] + " " + notes["helm.sh/hook-delete-policy"]

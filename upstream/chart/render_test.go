@@ -55,10 +55,10 @@ func TestRender(t *testing.T) {
 			},
 		},
 		{name: "no metrics", changes: values{"metrics.enabled": false}, args: []string{"--listen="}, check: func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
-			if ports := agent(t, d).Ports; len(ports) > 0 {
+			if ports := agentContainer(t, d).Ports; len(ports) > 0 {
 				t.Errorf("ports: %v", ports)
 			}
-			policy := get[*networkingv1.NetworkPolicy](t, all, "NetworkPolicy/regcred").Spec
+			policy := requireObject[*networkingv1.NetworkPolicy](t, all, "NetworkPolicy/regcred").Spec
 			if len(policy.Ingress) > 0 {
 				t.Errorf("ways in: %v", policy.Ingress)
 			}
@@ -68,7 +68,7 @@ func TestRender(t *testing.T) {
 			"ClusterRole/regcred:regcred:regcred:uninstall", "ClusterRoleBinding/regcred:regcred:regcred:uninstall",
 		}},
 		{name: "uninstall", changes: values{"uninstall.timeoutSeconds": 900, "uninstall.allowMissing": true}, check: func(t *testing.T, _ *appsv1.DaemonSet, all map[string]runtime.Object) {
-			spec := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec
+			spec := requireObject[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec
 			if *spec.ActiveDeadlineSeconds != 960 {
 				t.Errorf("the Job is ended after %d s, before it reports in 900", *spec.ActiveDeadlineSeconds)
 			}
@@ -80,8 +80,8 @@ func TestRender(t *testing.T) {
 			}
 		}},
 		{name: "an image by digest", changes: values{"image.repository": "registry.example:5000/r", "image.digest": sha, "image.tag": "v9"}, check: func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
-			job := get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec.Containers[0]
-			if got, want := agent(t, d).Image, "registry.example:5000/r@"+sha; got != want || job.Image != want {
+			job := requireObject[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template.Spec.Containers[0]
+			if got, want := agentContainer(t, d).Image, "registry.example:5000/r@"+sha; got != want || job.Image != want {
 				t.Errorf("got %s and %s, want %s", got, job.Image, want)
 			}
 		}},
@@ -96,16 +96,16 @@ func TestRender(t *testing.T) {
 		}, check: checkScheduling},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all := objects(t, render(t, withValues(tt.changes)))
-			d := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred")
-			want := slices.Concat(defaultObjects, tt.more, []string{"ConfigMap/" + configName(t, d)})
+			all := decodeObjects(t, renderChart(t, withValues(tt.changes)))
+			d := requireObject[*appsv1.DaemonSet](t, all, "DaemonSet/regcred")
+			want := slices.Concat(defaultObjects, tt.more, []string{"ConfigMap/" + generatedConfigMapName(t, d)})
 			want = slices.DeleteFunc(want, func(key string) bool { return slices.Contains(tt.less, key) })
 			slices.Sort(want)
 			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(all))); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
-			args := agent(t, d).Args
-			for _, arg := range append(tt.args, "--revision="+configName(t, d)) {
+			args := agentContainer(t, d).Args
+			for _, arg := range append(tt.args, "--revision="+generatedConfigMapName(t, d)) {
 				if !slices.Contains(args, arg) {
 					t.Errorf("%q has no %s", args, arg)
 				}
@@ -122,7 +122,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func agent(t *testing.T, d *appsv1.DaemonSet) corev1.Container {
+func agentContainer(t *testing.T, d *appsv1.DaemonSet) corev1.Container {
 	t.Helper()
 	c := d.Spec.Template.Spec.Containers
 	if len(c) != 1 || c[0].Name != "agent" {
@@ -131,8 +131,8 @@ func agent(t *testing.T, d *appsv1.DaemonSet) corev1.Container {
 	return c[0]
 }
 
-// configName returns the name of the ConfigMap that the pods mount.
-func configName(t *testing.T, d *appsv1.DaemonSet) string {
+// generatedConfigMapName returns the name of the ConfigMap that the pods mount.
+func generatedConfigMapName(t *testing.T, d *appsv1.DaemonSet) string {
 	t.Helper()
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == "config" {
@@ -166,7 +166,7 @@ func checkPlugins(t *testing.T, d *appsv1.DaemonSet, _ map[string]runtime.Object
 }
 
 func checkScheduling(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
-	pod, job := d.Spec.Template, get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template
+	pod, job := d.Spec.Template, requireObject[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template
 	got := map[string]any{
 		"nodes":        pod.Spec.NodeSelector,
 		"tolerations":  len(pod.Spec.Tolerations),
@@ -175,7 +175,7 @@ func checkScheduling(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.O
 		"class":        pod.Spec.PriorityClassName + job.Spec.PriorityClassName,
 		"network":      []bool{pod.Spec.HostNetwork, job.Spec.HostNetwork},
 		"pull secrets": []string{pod.Spec.ImagePullSecrets[0].Name, job.Spec.ImagePullSecrets[0].Name},
-		"SELinux":      agent(t, d).SecurityContext.SELinuxOptions.Type,
+		"SELinux":      agentContainer(t, d).SecurityContext.SELinuxOptions.Type,
 		"AppArmor":     string(pod.Spec.SecurityContext.AppArmorProfile.Type),
 		"label":        pod.Labels["team"],
 		"note":         pod.Annotations["note"],
@@ -192,7 +192,7 @@ func checkScheduling(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.O
 // TestPodMonitor verifies the rendered PodMonitor. It decodes it into a map because this module has
 // no Go type for it.
 func TestPodMonitor(t *testing.T) {
-	rendered := render(t, withValues(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
+	rendered := renderChart(t, withValues(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
 	var got map[string]any
 	must.Do(t, yaml.Unmarshal([]byte(rendered), &got))
 	labels := map[string]any{"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred"}
@@ -213,7 +213,7 @@ func TestPodMonitor(t *testing.T) {
 // TestConfigName verifies that the pods change if and only if a setting of the nodes changes. The
 // ConfigMap's name changes only with the configuration.
 func TestConfigName(t *testing.T) {
-	base := daemonSet(t, withValues(nil))
+	base := renderDaemonSet(t, withValues(nil))
 	for _, tt := range []struct {
 		name         string
 		changes      values
@@ -235,9 +235,9 @@ func TestConfigName(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := withValues(tt.changes)
-			rendered := render(t, v, "--show-only", "templates/daemonset.yaml")
-			d := get[*appsv1.DaemonSet](t, objects(t, rendered), "DaemonSet/regcred")
-			if got := configName(t, d) != configName(t, base); got != tt.config {
+			rendered := renderChart(t, v, "--show-only", "templates/daemonset.yaml")
+			d := requireObject[*appsv1.DaemonSet](t, decodeObjects(t, rendered), "DaemonSet/regcred")
+			if got := generatedConfigMapName(t, d) != generatedConfigMapName(t, base); got != tt.config {
 				t.Errorf("another ConfigMap: %v, want %v", got, tt.config)
 			}
 			if got := cmp.Diff(base.Spec.Template, d.Spec.Template) != ""; got != tt.pods {
@@ -250,9 +250,9 @@ func TestConfigName(t *testing.T) {
 // TestConfigMap verifies that the ConfigMap contains the configuration, is immutable, and has a hash of its content in
 // its name.
 func TestConfigMap(t *testing.T) {
-	all := objects(t, render(t, withValues(nil)))
-	name := configName(t, get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred"))
-	c := get[*corev1.ConfigMap](t, all, "ConfigMap/"+name)
+	all := decodeObjects(t, renderChart(t, withValues(nil)))
+	name := generatedConfigMapName(t, requireObject[*appsv1.DaemonSet](t, all, "DaemonSet/regcred"))
+	c := requireObject[*corev1.ConfigMap](t, all, "ConfigMap/"+name)
 	if c.Immutable == nil || !*c.Immutable {
 		t.Error("it can be changed")
 	}

@@ -25,7 +25,7 @@ import (
 // -update, it writes the file.
 func TestSchemaOfConfig(t *testing.T) {
 	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
-	cmd.Dir = repository(t)
+	cmd.Dir = repositoryRoot(t)
 	out := must.Get(cmd.Output())(t)
 	var config map[string]any
 	must.Do(t, json.Unmarshal(out, &config))
@@ -151,7 +151,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"uninstall's time", values{"uninstall.timeoutSeconds": "5m"}, "'/uninstall/timeoutSeconds': got string, want integer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(tt.changes).file(t))
+			_, _, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(tt.changes).writeFile(t))
 			if err == nil {
 				t.Fatal("it is taken")
 			}
@@ -165,7 +165,7 @@ func TestSchemaRefuses(t *testing.T) {
 // TestLint verifies that helm lint --strict has no findings, and that it reports missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
-	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).file(t))
+	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).writeFile(t))
 	out, _, err := h.Output(t.Context(), "lint", "--strict", helm.ChartDir(t))
 	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
 		t.Errorf("without values: %v\n%s", err, out)

@@ -19,7 +19,7 @@ import (
 // recommend, the upgrade succeeds. It also succeeds after a failed upgrade and after a rollback of
 // a rollback. A dry run of an uninstall changes nothing.
 func TestUpgradeChart(t *testing.T) {
-	s := newSite(t)
+	s := startAPIServer(t)
 	earlier := filepath.Join(t.TempDir(), "chart")
 	must.Do(t, os.CopyFS(earlier, os.DirFS(helm.ChartDir(t))))
 	for name, was := range map[string]*regexp.Regexp{
@@ -35,7 +35,7 @@ func TestUpgradeChart(t *testing.T) {
 		must.Do(t, os.WriteFile(path, was.ReplaceAll(data, nil), 0o600))
 	}
 	in := []string{"--namespace", namespace}
-	s.helm.Run(t, append([]string{"install", release, earlier, withValues(values{"restart": "Never"}).file(t)}, in...)...)
+	s.helm.Run(t, append([]string{"install", release, earlier, withValues(values{"restart": "Never"}).writeFile(t)}, in...)...)
 	first := s.configMapName(t, release)
 	upgrade := append([]string{"upgrade", release, helm.ChartDir(t)}, in...)
 	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {

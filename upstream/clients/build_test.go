@@ -11,12 +11,12 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// second is the name of a symlink to the plugin, for a second provider.
-const second = "second-" + plugins.Static
+// secondRepository is the name of a symlink to the plugin, for a second provider.
+const secondRepository = "second-" + plugins.Static
 
-// build builds the helper, a plugin and the recorder into directories below dir. If requested, it
+// buildPrograms builds the helper, a plugin and the recorder into directories below dir. If requested, it
 // also builds the clients into the user's cache directory.
-func build(ctx context.Context, dir string, withClients bool) error {
+func buildPrograms(ctx context.Context, dir string, withClients bool) error {
 	for _, d := range []string{"helper", "plugins", "recorder"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			return err
@@ -29,10 +29,10 @@ func build(ctx context.Context, dir string, withClients bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Symlink(plugin, filepath.Join(dir, "plugins", second)); err != nil {
+	if err := os.Symlink(plugin, filepath.Join(dir, "plugins", secondRepository)); err != nil {
 		return err
 	}
-	recorder, err := plugins.BuildHere(filepath.Join(dir, "recorder"), "clients/recorder")
+	recorder, err := plugins.BuildInRepository(filepath.Join(dir, "recorder"), "clients/recorder")
 	if err != nil {
 		return err
 	}

@@ -24,23 +24,23 @@ type client struct {
 	version string // version of the module, or of the Debian package with which the traits were observed
 
 	content   string // image or artifact to pull
-	pull      func(t *testing.T, j job) (ok bool, said string)
+	pull      func(t *testing.T, j pullJob) (ok bool, said string)
 	daemon    bool // also needs dockerd
 	ownConfig bool // has its own configuration and does not read docker's or podman's
-	traits    traits
+	traits    clientTraits
 }
 
-// job is a task for a client.
-type job struct {
+// pullJob is a task for a client.
+type pullJob struct {
 	program string // path of the client
 	image   string
 	home    string // HOME, a writable directory
 	environ []string
 }
 
-// traits describes how a client uses the helper. An input is the text that the client sends to the
+// clientTraits describes how a client uses the helper. An input is the text that the client sends to the
 // helper; "-" means that it does not call the helper.
-type traits struct {
+type clientTraits struct {
 	Hub            string // input for an image of Docker Hub
 	HubKeys        string // keys in credHelpers that the client uses for Docker Hub
 	Store          string // input for an image of registry.example:5000, with a credsStore
@@ -59,8 +59,8 @@ const (
 	continuesPull      = "continues"
 	stopsWithReason    = "stops with the reason"
 	failsWithoutReason = "fails without the reason"
-	shown              = "shown"
-	breaks             = "breaks the pull"
+	shownText              = "shown"
+	breaksText             = "breaks the pull"
 )
 
 // path returns the client's path, or "" if it is missing.
@@ -72,7 +72,7 @@ func (c *client) path() string {
 		}
 		return path
 	}
-	path := filepath.Join(c.cache(), c.program)
+	path := filepath.Join(c.cachePath(), c.program)
 	info, err := buildinfo.ReadFile(path)
 	if err != nil || info.Main.Path != c.module || info.Main.Version != c.version {
 		return ""
@@ -80,8 +80,8 @@ func (c *client) path() string {
 	return path
 }
 
-// cache returns the directory into which a client is built.
-func (c *client) cache() string {
+// cachePath returns the directory into which a client is built.
+func (c *client) cachePath() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
@@ -98,15 +98,15 @@ func (c *client) install(ctx context.Context) error {
 	fmt.Fprintf(os.Stderr, "clients: building %s %s: minutes, once\n", c.name, c.version)
 	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags", "-s -w", c.module+c.pkg+"@"+c.version)
 	cmd.Dir = os.TempDir()
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOBIN="+c.cache())
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOBIN="+c.cachePath())
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", c.name, err, said)
 	}
 	return nil
 }
 
-// installed returns the version of the installed client.
-func (c *client) installed(t *testing.T) string {
+// requireInstalled returns the version of the installed client.
+func (c *client) requireInstalled(t *testing.T) string {
 	t.Helper()
 	if c.module != "" {
 		return c.version

@@ -16,16 +16,16 @@ import (
 // must pull a private image, report a wrong password, and pull a public image. Differences between
 // clients must match [clients].
 func TestClients(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	s := startSite(t)
 	var asks, does strings.Builder
 	for _, c := range clients {
-		if slow := c.module != "" || c.daemon; slow && !*all {
+		if slow := c.module != "" || c.daemon; slow && !*testAllClients {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			requireClient(t, c)
-			seen, version := newBench(t, s, c).observe(t), c.installed(t)
+			seen, version := newClientObserver(t, s, c).observeTraits(t), c.requireInstalled(t)
 			asks.WriteString(queriesRow(c.name, version, pullVerdicts[!t.Failed()], seen))
 			does.WriteString(reactionsRow(c.name, seen))
 			diff := cmp.Diff(c.traits, seen)

@@ -26,18 +26,18 @@ import (
 
 // app and the following constants are the content of the registries.
 const (
-	app    = "team/app:v1"      // an image
-	chart  = "team/chart:1.0.0" // a Helm chart
-	policy = "team/policy:v1"   // a policy for conftest
+	appRepository    = "team/app:v1"      // an image
+	chartRepository  = "team/chart:1.0.0" // a Helm chart
+	policyRepository = "team/policy:v1"   // a policy for conftest
 
 	cueModule  = "team/" + cueLibrary + ":v0.0.1"
 	cueLibrary = "lib.example/lib"
 )
 
-// push uploads the content through the registry at host. All registries share one storage.
-func (s *site) push(t *testing.T, host string) {
+// pushImages uploads the content through the registry at host. All registries share one storage.
+func (s *testSite) pushImages(t *testing.T, host string) {
 	t.Helper()
-	for ref, image := range map[string]v1.Image{app: appImage(t), chart: chartArtifact(t), policy: policyArtifact(t), cueModule: cueArtifact(t)} {
+	for ref, image := range map[string]v1.Image{appRepository: appImage(t), chartRepository: chartArtifact(t), policyRepository: policyArtifact(t), cueModule: cueArtifact(t)} {
 		tag := must.Get(name.NewTag(host + "/" + ref))(t)
 		if err := remote.Write(tag, image, remote.WithTransport(s.transport), remote.WithContext(t.Context())); err != nil {
 			t.Fatalf("pushing %s: %v", tag, err)
@@ -81,7 +81,7 @@ func cueArtifact(t *testing.T) v1.Image {
 	w := zip.NewWriter(&buf)
 	for name, content := range map[string]string{"cue.mod/module.cue": cueModuleFile, "lib.cue": "package lib\n\nanswer: 42\n"} {
 		file := must.Get(w.Create(name))(t)
-		must.Do(t, write(file, content))
+		must.Do(t, writeTables(file, content))
 	}
 	must.Do(t, w.Close())
 	return newArtifact(t, "application/vnd.cue.module.v1+json",
@@ -109,7 +109,7 @@ func newArchive(t *testing.T, name, content string) []byte {
 	gz := gzip.NewWriter(&buf)
 	w := tar.NewWriter(gz)
 	must.Do(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
-	for _, err := range []error{write(w, content), w.Close(), gz.Close()} {
+	for _, err := range []error{writeTables(w, content), w.Close(), gz.Close()} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func newArchive(t *testing.T, name, content string) []byte {
 	return buf.Bytes()
 }
 
-func write(w io.Writer, content string) error {
+func writeTables(w io.Writer, content string) error {
 	_, err := io.WriteString(w, content)
 	return err
 }

@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// withDaemon returns a function that starts dockerd and runs docker with these arguments.
-func withDaemon(args string) func(*testing.T, job) (bool, string) {
-	return func(t *testing.T, j job) (ok bool, said string) {
+// runDaemonJob returns a function that starts dockerd and runs docker with these arguments.
+func runDaemonJob(args string) func(*testing.T, pullJob) (bool, string) {
+	return func(t *testing.T, j pullJob) (ok bool, said string) {
 		t.Helper()
 		in := func(name string) string { return filepath.Join(j.home, name) }
 		cmd := exec.Command("dockerd", "--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=vfs",
 			"--data-root", in("data"), "--exec-root", in("exec"), "--pidfile", in("pid"), "--host", "unix://"+in("socket"))
 		cmd.Env, cmd.Dir = j.environ, j.home
-		serve(t, cmd, "unix", in("socket"))
+		startServer(t, cmd, "unix", in("socket"))
 		j.environ = append(j.environ, "DOCKER_HOST=unix://"+in("socket"))
-		return command(args)(t, j)
+		return runCommandJob(args)(t, j)
 	}
 }

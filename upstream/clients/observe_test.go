@@ -20,9 +20,9 @@ var (
 	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 )
 
-// bench observes one client.
-type bench struct {
-	site   *site
+// clientObserver observes one client.
+type clientObserver struct {
+	site   *testSite
 	client *client
 
 	// rightConfig, wrong and path are configurations of the helper with the right password, with a wrong
@@ -31,9 +31,9 @@ type bench struct {
 	publicFailureConfig, privateFailureConfig           string // configurations with a plugin that fails for the public or the private registry
 }
 
-func newBench(t *testing.T, s *site, c *client) *bench {
+func newClientObserver(t *testing.T, s *testSite, c *client) *clientObserver {
 	t.Helper()
-	return &bench{
+	return &clientObserver{
 		site: s, client: c,
 		rightConfig:         providersConfig(t, s, "right", canary.PasswordSecret, slices.Concat(privateNames, dockerHubNames)...),
 		wrongPasswordConfig: providersConfig(t, s, "wrong", "wrong", privateNames...),
@@ -44,7 +44,7 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 
 // providersConfig returns a CredentialProviderConfig with one credential for all patterns. If the
 // password is empty, the plugin fails.
-func providersConfig(t *testing.T, s *site, name, password string, patterns ...string) string {
+func providersConfig(t *testing.T, s *testSite, name, password string, patterns ...string) string {
 	t.Helper()
 	file := filepath.Join(s.dir, "password-"+name)
 	if password != "" {
@@ -66,7 +66,7 @@ providers:
 %s    args:
       - --username=%s
       - --password-file=%s
-%s`, plugins.Static, &matches, user, file, &hosts)
+%s`, plugins.Static, &matches, testUser, file, &hosts)
 }
 
 // helperSetting is a way to configure the helper in a client: files in HOME and environment
@@ -116,12 +116,12 @@ func helperFileSettings() []helperSetting {
 
 // pull runs the client with a configuration of the helper, and checks the helper's arguments. what
 // is the name of the subtest.
-func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) (o outcome) {
+func (b *clientObserver) pull(t *testing.T, what, host, helper string, by helperSetting) (o outcome) {
 	t.Helper()
-	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
+	r := &clientRun{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
 	t.Run(strings.NewReplacer(" ", "-", "/", "_").Replace(what), func(t *testing.T) {
-		o = r.do(t)
-		t.Logf("from %s: pulled %t, asked %s, in %d calls", host, o.ok, o.asked(), len(o.calls))
+		o = r.runClient(t)
+		t.Logf("from %s: pulled %t, asked %s, in %d calls", host, o.ok, o.queriedServers(), len(o.calls))
 		for _, c := range o.calls {
 			if args := strings.Join(c.Args, " "); args != "get" && args != "list" {
 				t.Errorf("%s calls the helper with %q", b.client.name, c.Args)
@@ -131,35 +131,35 @@ func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) 
 	return o
 }
 
-// observe determines the client's traits and verifies that it can pull.
-func (b *bench) observe(t *testing.T) (seen traits) {
+// observeTraits determines the client's traits and verifies that it can pull.
+func (b *clientObserver) observeTraits(t *testing.T) (seen clientTraits) {
 	t.Helper()
 	for _, host := range privateNames {
 		o := b.pull(t, "private at "+host, host, b.rightConfig, forAllRegistries())
-		if got := o.asked(); !o.ok || got != host {
+		if got := o.queriedServers(); !o.ok || got != host {
 			t.Errorf("a pull from %s: ok %t, asked %s:\n%s", host, o.ok, got, o.said)
 		}
 	}
 	hub := b.pull(t, "Docker Hub", "docker.io", b.rightConfig, forAllRegistries())
 	if !hub.ok {
-		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.asked(), hub.said)
+		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.queriedServers(), hub.said)
 	}
-	seen.Hub = hub.asked()
-	seen.Stderr = b.stderrUse(t)
+	seen.Hub = hub.queriedServers()
+	seen.Stderr = b.observeHelperStderr(t)
 	seen.WrongPassword = b.wrongPasswordMessage(t)
-	seen.Public, seen.PublicFailure = b.fromPublic(t)
+	seen.Public, seen.PublicFailure = b.observePublicPull(t)
 	seen.PrivateFailure = reactionToFailure(b.pull(t, "private while the helper fails", privateHost+":5000", b.privateFailureConfig, forAllRegistries()))
-	seen.Patterns = b.patterns(t)
+	seen.Patterns = b.observePatternSupport(t)
 	seen.HubKeys, seen.Store, seen.HubStore, seen.Files = "-", "-", "-", "proxy.exec"
 	if !b.client.ownConfig {
-		seen.HubKeys, seen.Files = b.hubKeys(t), b.helperFiles(t)
-		seen.Store, seen.HubStore = b.fromStore(t, privateHost+":5000"), b.fromStore(t, "docker.io")
+		seen.HubKeys, seen.Files = b.observeDockerHubKeys(t), b.observeHelperFiles(t)
+		seen.Store, seen.HubStore = b.observeCredsStore(t, privateHost+":5000"), b.observeCredsStore(t, "docker.io")
 	}
 	return seen
 }
 
-// stderrUse returns what the client does with the helper's standard error if the helper succeeds.
-func (b *bench) stderrUse(t *testing.T) string {
+// observeHelperStderr returns what the client does with the helper's standard error if the helper succeeds.
+func (b *clientObserver) observeHelperStderr(t *testing.T) string {
 	t.Helper()
 	const text = "[said aside]"
 	by := forAllRegistries()
@@ -167,20 +167,20 @@ func (b *bench) stderrUse(t *testing.T) string {
 	o := b.pull(t, "stderr", privateHost+":5000", b.rightConfig, by)
 	switch {
 	case !o.ok:
-		return breaks
+		return breaksText
 	case strings.Contains(o.said, text):
-		return shown
+		return shownText
 	default:
 		return "-"
 	}
 }
 
 // wrongPasswordMessage returns the client's message for a wrong password.
-func (b *bench) wrongPasswordMessage(t *testing.T) string {
+func (b *clientObserver) wrongPasswordMessage(t *testing.T) string {
 	t.Helper()
 	o := b.pull(t, "wrong password", privateHost+":5000", b.wrongPasswordConfig, forAllRegistries())
-	if o.ok || o.asked() != privateHost+":5000" {
-		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
+	if o.ok || o.queriedServers() != privateHost+":5000" {
+		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.queriedServers(), o.said)
 	}
 	for _, text := range []string{"401 Unauthorized", "UNAUTHORIZED", "unauthorized", "no such manifest", "manifest unknown"} {
 		if strings.Contains(o.said, text) {
@@ -190,12 +190,12 @@ func (b *bench) wrongPasswordMessage(t *testing.T) string {
 	return o.said
 }
 
-// fromPublic pulls an image that needs no credential, with a working helper and with a failing one.
-func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
+// observePublicPull pulls an image that needs no credential, with a working helper and with a failing one.
+func (b *clientObserver) observePublicPull(t *testing.T) (asked, onError string) {
 	t.Helper()
 	o := b.pull(t, "public", publicHost, b.rightConfig, forAllRegistries())
 	if !o.ok {
-		t.Errorf("a pull of a public image: asked %s:\n%s", o.asked(), o.said)
+		t.Errorf("a pull of a public image: asked %s:\n%s", o.queriedServers(), o.said)
 	}
 	for _, c := range o.calls {
 		if c.Answer != "not found" {
@@ -208,7 +208,7 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 			t.Errorf("the helper's response while its plugin fails is %q", c.Answer)
 		}
 	}
-	return o.asked(), reactionToFailure(failing)
+	return o.queriedServers(), reactionToFailure(failing)
 }
 
 // reactionToFailure returns the client's reaction to a failing helper.
@@ -225,8 +225,8 @@ func reactionToFailure(o outcome) string {
 	}
 }
 
-// patterns returns the settings with which the client gets a credential for a pattern with a path.
-func (b *bench) patterns(t *testing.T) string {
+// observePatternSupport returns the settings with which the client gets a credential for a pattern with a path.
+func (b *clientObserver) observePatternSupport(t *testing.T) string {
 	t.Helper()
 	repository, _, _ := strings.Cut(b.client.content, ":")
 	var ways []string
@@ -242,10 +242,10 @@ func (b *bench) patterns(t *testing.T) string {
 			ways = append(ways, way.name)
 		}
 	}
-	return listed(ways)
+	return joinWithAnd(ways)
 }
 
-func (b *bench) hubKeys(t *testing.T) string {
+func (b *clientObserver) observeDockerHubKeys(t *testing.T) string {
 	t.Helper()
 	var keys []string
 	for _, key := range append(slices.Clone(dockerHubNames), hubURL) {
@@ -253,20 +253,20 @@ func (b *bench) hubKeys(t *testing.T) string {
 			keys = append(keys, key)
 		}
 	}
-	return listed(keys)
+	return joinWithAnd(keys)
 }
 
-// fromStore returns the client's queries to a credsStore for an image of a registry.
-func (b *bench) fromStore(t *testing.T, host string) string {
+// observeCredsStore returns the client's queries to a credsStore for an image of a registry.
+func (b *clientObserver) observeCredsStore(t *testing.T, host string) string {
 	t.Helper()
 	o := b.pull(t, host+" by credsStore", host, b.rightConfig, dockerConfigSetting(credsStoreConfig))
 	if asked := len(o.calls) > 0; o.ok != asked {
-		t.Errorf("a pull from %s with a credsStore: ok %t, asked %s:\n%s", host, o.ok, o.asked(), o.said)
+		t.Errorf("a pull from %s with a credsStore: ok %t, asked %s:\n%s", host, o.ok, o.queriedServers(), o.said)
 	}
-	return o.asked()
+	return o.queriedServers()
 }
 
-func (b *bench) helperFiles(t *testing.T) string {
+func (b *clientObserver) observeHelperFiles(t *testing.T) string {
 	t.Helper()
 	var found []string
 	for _, place := range helperFileSettings() {
@@ -274,5 +274,5 @@ func (b *bench) helperFiles(t *testing.T) string {
 			found = append(found, place.name)
 		}
 	}
-	return listed(found)
+	return joinWithAnd(found)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// run is one run of a client.
-type run struct {
-	site   *site
+// clientRun is one run of a client.
+type clientRun struct {
+	site   *testSite
 	client *client
 	image  string
 	helper string            // CredentialProviderConfig
@@ -30,18 +30,18 @@ type run struct {
 type outcome struct {
 	ok    bool
 	said  string // standard output and error
-	calls []call
+	calls []helperCall
 }
 
-// call is a line written by the recorder.
-type call struct {
+// helperCall is a line written by the recorder.
+type helperCall struct {
 	Args          []string
 	Stdin, Answer string
 }
 
-// asked returns the helper's inputs in order, without consecutive repetitions. It returns "-" if
+// queriedServers returns the helper's inputs in order, without consecutive repetitions. It returns "-" if
 // there are none.
-func (o outcome) asked() string {
+func (o outcome) queriedServers() string {
 	list := []string{}
 	for _, c := range o.calls {
 		what := strings.Join(c.Args, " ")
@@ -50,17 +50,17 @@ func (o outcome) asked() string {
 		}
 		list = append(list, what)
 	}
-	return listed(slices.Compact(list))
+	return joinWithAnd(slices.Compact(list))
 }
 
-func listed(list []string) string {
+func joinWithAnd(list []string) string {
 	if len(list) == 0 {
 		return "-"
 	}
 	return strings.Join(list, ", ")
 }
 
-func (r *run) do(t *testing.T) outcome {
+func (r *clientRun) runClient(t *testing.T) outcome {
 	t.Helper()
 	home := shortDir(t)
 	for _, dir := range []string{"run", "tmp"} {
@@ -70,7 +70,7 @@ func (r *run) do(t *testing.T) outcome {
 	for name, content := range r.files {
 		writeFile(t, filepath.Join(home, name), content)
 	}
-	ok, said := r.client.pull(t, job{r.client.path(), r.image, home, r.environ(home)})
+	ok, said := r.client.pull(t, pullJob{r.client.path(), r.image, home, r.environ(home)})
 	o := outcome{ok, said, readCalls(t, filepath.Join(home, "calls"))}
 	canary.AssertAbsent(t, "output of "+r.client.name, said)
 	return o
@@ -89,14 +89,14 @@ func shortDir(t *testing.T) string {
 }
 
 // environ returns the complete environment of a client.
-func (r *run) environ(home string) []string {
+func (r *clientRun) environ(home string) []string {
 	environ := []string{
-		"PATH=" + filepath.Join(tests.Dir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
+		"PATH=" + filepath.Join(isolatedTests.Dir(), "recorder") + ":" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home + "/tmp",
 		"XDG_RUNTIME_DIR=" + home + "/run", "XDG_CONFIG_HOME=" + home + "/.config",
 		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_DATA_HOME=" + home + "/.local/share",
 		"SSL_CERT_FILE=" + r.site.caFile,
-		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(tests.Dir(), "plugins"),
-		"REGCRED_TEST_HELPER=" + filepath.Join(tests.Dir(), "helper", helperName),
+		"REGCRED_CONFIG=" + home + "/providers.yaml", "REGCRED_BIN_DIR=" + filepath.Join(isolatedTests.Dir(), "plugins"),
+		"REGCRED_TEST_HELPER=" + filepath.Join(isolatedTests.Dir(), "helper", helperName),
 		"REGCRED_TEST_CALLS=" + home + "/calls",
 	}
 	for _, variable := range r.extra {
@@ -105,7 +105,7 @@ func (r *run) environ(home string) []string {
 	return environ
 }
 
-func readCalls(t *testing.T, path string) (list []call) {
+func readCalls(t *testing.T, path string) (list []helperCall) {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -115,7 +115,7 @@ func readCalls(t *testing.T, path string) (list []call) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(content) {
-		var c call
+		var c helperCall
 		must.Do(t, json.Unmarshal(line, &c))
 		list = append(list, c)
 	}

@@ -42,46 +42,46 @@ const (
 `
 )
 
-// user may pull from the private registries, with [canary.PasswordSecret].
-const user = "ci"
+// testUser may pull from the private registries, with [canary.PasswordSecret].
+const testUser = "ci"
 
-// site holds all registries. They share one storage.
-type site struct {
+// testSite holds all registries. They share one storage.
+type testSite struct {
 	dir       string
 	caFile    string
 	transport *http.Transport // trusts the registries' certificate
 }
 
 // startSite starts the registries and waits until they respond.
-func startSite(t *testing.T) *site {
+func startSite(t *testing.T) *testSite {
 	t.Helper()
-	s := &site{dir: t.TempDir()}
+	s := &testSite{dir: t.TempDir()}
 	s.caFile = filepath.Join(s.dir, "cert.pem")
-	s.certify(t)
-	htpasswd := fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s}}", s.write(t, "htpasswd", hashed(t)))
-	s.start(t, "127.0.0.2:443", htpasswd)
-	s.start(t, "127.0.0.2:5000", htpasswd)
-	s.start(t, "127.0.0.3:5000", "")
-	s.start(t, "127.0.0.4:443", htpasswd)
-	s.push(t, publicHost)
+	s.createCertificates(t)
+	htpasswd := fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s}}", s.writeFile(t, "htpasswd", hashPassword(t)))
+	s.startRegistry(t, "127.0.0.2:443", htpasswd)
+	s.startRegistry(t, "127.0.0.2:5000", htpasswd)
+	s.startRegistry(t, "127.0.0.3:5000", "")
+	s.startRegistry(t, "127.0.0.4:443", htpasswd)
+	s.pushImages(t, publicHost)
 	return s
 }
 
-// start starts Debian's docker-registry at an address.
-func (s *site) start(t *testing.T, address, auth string) {
+// startRegistry starts Debian's docker-registry at an address.
+func (s *testSite) startRegistry(t *testing.T, address, auth string) {
 	t.Helper()
-	config := s.write(t, address+".yml", fmt.Sprintf(`version: 0.1
+	config := s.writeFile(t, address+".yml", fmt.Sprintf(`version: 0.1
 log: {level: info}
 storage: {filesystem: {rootdirectory: %s}}
 http: {addr: %q, tls: {certificate: %s, key: %s}}
 %s
 `, filepath.Join(s.dir, "storage"), address, s.caFile, filepath.Join(s.dir, "key.pem"), auth))
-	serve(t, exec.Command("docker-registry", "serve", config), "tcp", address)
+	startServer(t, exec.Command("docker-registry", "serve", config), "tcp", address)
 }
 
-// serve starts a server that runs until the test ends, and waits until it listens. log returns the
+// startServer starts a server that runs until the test ends, and waits until it listens. log returns the
 // server's output so far.
-func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
+func startServer(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
 	t.Helper()
 	file := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer file.Close()
@@ -112,9 +112,9 @@ func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() str
 	}
 }
 
-func hashed(t *testing.T) string {
+func hashPassword(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command("htpasswd", "-niB", "-C", "4", user)
+	cmd := exec.Command("htpasswd", "-niB", "-C", "4", testUser)
 	cmd.Stdin = strings.NewReader(canary.PasswordSecret)
 	line, err := cmd.Output()
 	if err != nil {
@@ -123,8 +123,8 @@ func hashed(t *testing.T) string {
 	return string(line)
 }
 
-// certify writes the key of the registries and their self-signed certificate.
-func (s *site) certify(t *testing.T) {
+// createCertificates writes the key of the registries and their self-signed certificate.
+func (s *testSite) createCertificates(t *testing.T) {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
@@ -137,14 +137,14 @@ func (s *site) certify(t *testing.T) {
 	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	s.write(t, "cert.pem", string(cert))
-	s.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
+	s.writeFile(t, "cert.pem", string(cert))
+	s.writeFile(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 }
 
-func (s *site) write(t *testing.T, name, content string) (path string) {
+func (s *testSite) writeFile(t *testing.T, name, content string) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(s.dir, name), content)
 }

@@ -23,19 +23,19 @@ const (
 var pullVerdicts = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
 
 // queriesRow formats a client's queries to the helper.
-func queriesRow(name, version, works string, t traits) string {
+func queriesRow(name, version, works string, t clientTraits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, strings.TrimPrefix(version, "v"), works,
-		formatCode(t.Hub), formatCode(t.HubKeys), formatCode(t.Store), formatCode(t.HubStore), formatCode(t.Public))
+		formatAsCode(t.Hub), formatAsCode(t.HubKeys), formatAsCode(t.Store), formatAsCode(t.HubStore), formatAsCode(t.Public))
 }
 
 // reactionsRow formats a client's reactions to the helper's responses.
-func reactionsRow(name string, t traits) string {
+func reactionsRow(name string, t clientTraits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | `%s` | %s | %s |\n", name,
-		t.PublicFailure, t.PrivateFailure, t.Stderr, t.WrongPassword, t.Patterns, formatCode(t.Files))
+		t.PublicFailure, t.PrivateFailure, t.Stderr, t.WrongPassword, t.Patterns, formatAsCode(t.Files))
 }
 
-// formatCode formats each element of a comma-separated list as code.
-func formatCode(list string) string {
+// formatAsCode formats each element of a comma-separated list as code.
+func formatAsCode(list string) string {
 	if list == "-" {
 		return list
 	}

@@ -53,7 +53,7 @@ func run() error {
 	defer os.RemoveAll(dir)
 	theirs := []string{"-modfile=cloudsize.mod"}
 	list := []*program{
-		{name: "none", source: bareSource},
+		{name: "none", source: emptyMainSource},
 		newProgram("ecr"), newProgram("gcr"), newProgram("acr"), newProgram("acr", "ecr", "gcr"),
 		{name: "helpers", dir: ".", args: theirs}, {name: "k8schain", dir: ".", args: theirs},
 	}
@@ -85,8 +85,8 @@ func medianMillis(d []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / 1e6
 }
 
-// bareSource is a program that only uses HTTP over TLS, which all programs do.
-const bareSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
+// emptyMainSource is a program that only uses HTTP over TLS, which all programs do.
+const emptyMainSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
 // newProgram returns a minimal program with a keyring for these clouds.
 func newProgram(clouds ...string) *program {
@@ -139,7 +139,7 @@ func (p *program) writeOverlay(dir string) error {
 func (p *program) goCommand(args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "CGO_ENABLED=0")
-	return commandOutput(cmd)
+	return runCommand(cmd)
 }
 
 var initTimePattern = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
@@ -150,11 +150,11 @@ func (p *program) measureStart(dir string) error {
 	plain, traced := exec.Command(p.file), exec.Command(p.file)
 	plain.Env, traced.Env = []string{"HOME=" + dir}, []string{"HOME=" + dir, "GODEBUG=inittrace=1"}
 	begin := time.Now()
-	if _, err := commandOutput(plain); err != nil {
+	if _, err := runCommand(plain); err != nil {
 		return err
 	}
 	p.runs = append(p.runs, time.Since(begin))
-	trace, err := commandOutput(traced)
+	trace, err := runCommand(traced)
 	if err != nil {
 		return err
 	}
@@ -173,9 +173,9 @@ func (p *program) measureStart(dir string) error {
 	return nil
 }
 
-// commandOutput runs a command and returns its standard output or, if that is empty, its
+// runCommand runs a command and returns its standard output or, if that is empty, its
 // standard error.
-func commandOutput(cmd *exec.Cmd) (string, error) {
+func runCommand(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -39,9 +39,9 @@ type finding struct {
 	Log                           []string
 }
 
-// doctor runs "regcred doctor" on the machine. It returns the finding of the kubelet check, and all
+// runDoctor runs "regcred doctor" on the machine. It returns the finding of the kubelet check, and all
 // findings.
-func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
+func (m *brokenKubelet) runDoctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
 	t.Helper()
 	started := time.Now()
 	said, err := m.Command(t.Context(), append([]string{brokenBinary, "doctor", "-o", "json"}, args...)...).Output()
@@ -90,9 +90,9 @@ func (m *brokenKubelet) restore(t *testing.T) {
 	m.Run(t, "systemctl", "reset-failed", "kubelet")
 }
 
-// allCrashLoops selects all crash loops. By default the tests cover one of each kind: flags, files,
+// testAllCrashLoops selects all crash loops. By default the tests cover one of each kind: flags, files,
 // programs, other processes, and unknown causes.
-var allCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
+var testAllCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
 
 // TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not
 // start. doctor must also detect a kubelet that runs with a configuration other than the checked
@@ -108,22 +108,22 @@ func TestDoctorKubelet(t *testing.T) {
 	m.Run(t, "systemctl", "daemon-reload")
 	m.config = m.Run(t, "cat", brokenConfig)
 	t.Run("healthy", m.testHealthy)
-	t.Run("crash loops", m.testLoops)
-	t.Run("not the same", m.testOthers)
+	t.Run("crash loops", m.testCrashLoops)
+	t.Run("not the same", m.testOtherFindings)
 	t.Run("not started", m.testStopped)
 }
 
 func (m *brokenKubelet) testHealthy(t *testing.T) {
-	m.doctor(t) // warms up the page cache
+	m.runDoctor(t) // warms up the page cache
 	started := time.Now()
-	got, all := m.doctor(t)
+	got, all := m.runDoctor(t)
 	t.Logf("doctor took %s", time.Since(started))
 	if got.Severity != "ok" || !strings.Contains(got.Message, "runs with this configuration") {
 		t.Errorf("got %+v of %+v", got, all)
 	}
 }
 
-func (m *brokenKubelet) testLoops(t *testing.T) {
+func (m *brokenKubelet) testCrashLoops(t *testing.T) {
 	replace := func(from, to string) string { return strings.Replace(m.config, from, to, 1) }
 	version := strings.TrimPrefix(node.KubeletVersion(), "v")
 	validate := "regcred validate --kubelet-version " + version + " " + brokenConfig
@@ -145,7 +145,7 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 		"bootstrap":         {extra: "--bootstrap-kubeconfig=/absent.conf --kubeconfig=/absent-too.conf", says: "the bootstrap kubeconfig /absent.conf does not exist", fix: "kubeadm join", alike: true},
 		"what nobody knows": {extra: "--root-dir=/proc/absent", says: "last lines of its log:", fix: "journalctl -u kubelet.service"},
 	} {
-		if tt.alike && !*allCrashLoops {
+		if tt.alike && !*testAllCrashLoops {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 			}
 			m.Run(t, "systemctl", "restart", "kubelet")
 			m.checkCrashLoop(t)
-			got, all := m.doctor(t)
+			got, all := m.runDoctor(t)
 			if got.Severity != "error" || !strings.Contains(got.Message, "does not stay up") || !strings.Contains(got.Message, tt.says) || !strings.Contains(got.Fix, tt.fix) || len(got.Log) == 0 {
 				t.Errorf("got %+v of %+v, want %q and %q", got, all, tt.says, tt.fix)
 			}
@@ -169,22 +169,22 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 	}
 }
 
-// testOthers verifies the findings if the running kubelet uses a configuration or flags that have
+// testOtherFindings verifies the findings if the running kubelet uses a configuration or flags that have
 // changed since.
-func (m *brokenKubelet) testOthers(t *testing.T) {
+func (m *brokenKubelet) testOtherFindings(t *testing.T) {
 	m.repair(t)
 	time.Sleep(startupTime) // a kubelet that has just started may not have read its files yet
 	m.WriteFile(t, brokenConfig, m.config+"\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
+	if got, _ := m.runDoctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
 		t.Errorf("a configuration that has changed: %+v", got)
 	}
 	m.repair(t)
 	m.WriteFile(t, "/etc/other.yaml", m.config, 0o644)
 	m.WriteFile(t, brokenExtraArgs, "KUBELET_EXTRA_ARGS=--image-credential-provider-config=/etc/other.yaml\n", 0o644)
-	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenExtraArgs+":1") || !strings.Contains(got.Message, "; now ") {
+	if got, _ := m.runDoctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenExtraArgs+":1") || !strings.Contains(got.Message, "; now ") {
 		t.Errorf("flags that have changed: %+v", got)
 	}
-	if got, all := m.doctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the kubelet still uses the checked configuration, but only until it is restarted") {
+	if got, all := m.runDoctor(t, "--as-kubelet"); got.Severity != "warning" || !strings.Contains(got.Message, "the kubelet still uses the checked configuration, but only until it is restarted") {
 		t.Errorf("the same, seen from the kubelet: %+v of %+v", got, all)
 	}
 	m.repair(t)
@@ -196,19 +196,19 @@ const startupTime = 3 * time.Second
 // testStopped verifies the findings for a unit that is stopped, disabled, masked, or without its program.
 func (m *brokenKubelet) testStopped(t *testing.T) {
 	m.Run(t, "systemctl", "stop", "kubelet")
-	if got, _ := m.doctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
+	if got, _ := m.runDoctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
 		t.Errorf("stopped: %+v", got)
 	}
 	// doctor still finds the flags and the environment with which the kubelet would start.
-	if _, all := m.doctor(t, "--as-kubelet"); all[0].Check != "config" || all[0].Severity != "ok" {
+	if _, all := m.runDoctor(t, "--as-kubelet"); all[0].Check != "config" || all[0].Severity != "ok" {
 		t.Errorf("as the next kubelet: %+v", all)
 	}
 	m.Run(t, "systemctl", "disable", "kubelet")
-	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "is stopped and disabled") || got.Fix != "systemctl enable --now kubelet" {
+	if got, _ := m.runDoctor(t); got.Severity != "error" || !strings.Contains(got.Message, "is stopped and disabled") || got.Fix != "systemctl enable --now kubelet" {
 		t.Errorf("disabled: %+v", got)
 	}
 	m.Run(t, "systemctl", "mask", "--runtime", "kubelet")
-	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "masked") || got.Fix != "systemctl unmask kubelet.service" {
+	if got, _ := m.runDoctor(t); got.Severity != "error" || !strings.Contains(got.Message, "masked") || got.Fix != "systemctl unmask kubelet.service" {
 		t.Errorf("masked: %+v", got)
 	}
 	m.Run(t, "systemctl", "unmask", "--runtime", "kubelet")
@@ -216,7 +216,7 @@ func (m *brokenKubelet) testStopped(t *testing.T) {
 	m.Run(t, "systemctl", "daemon-reload")
 	m.Run(t, "systemctl", "start", "kubelet")
 	m.checkCrashLoop(t)
-	if got, _ := m.doctor(t); got.Severity != "error" || !strings.Contains(got.Message, "203/EXEC") {
+	if got, _ := m.runDoctor(t); got.Severity != "error" || !strings.Contains(got.Message, "203/EXEC") {
 		t.Errorf("without its program: %+v", got)
 	}
 }

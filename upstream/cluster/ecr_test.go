@@ -46,7 +46,7 @@ func TestUpstreamECR(t *testing.T) {
 	kubelet.WaitStaticPodRunning(t, ours.pod)
 	kubelet.WaitStaticPodRunning(t, theirs.pod)
 
-	got, want := ours.seen(t, kubelet), theirs.seen(t, kubelet)
+	got, want := ours.takeRun(t, kubelet), theirs.takeRun(t, kubelet)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-upstream +regcred):\n%s", diff)
 	}
@@ -64,7 +64,7 @@ func TestUpstreamECR(t *testing.T) {
 
 // ecrAccount is an AWS account whose registry a plugin serves.
 type ecrAccount struct {
-	site
+	providerSite
 	cloud   *testcloud.AWS
 	private *node.Registry
 	refused *node.Registry
@@ -79,10 +79,10 @@ func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account str
 	t.Helper()
 	cloud := newAWS(t)
 	cloud.Inject(testcloud.Fault{
-		Match:  func(r testcloud.Request) bool { return signedFor(r) == "eu-west-1 ecr" },
+		Match:  func(r testcloud.Request) bool { return signingHost(r) == "eu-west-1 ecr" },
 		Status: 400, Body: testcloud.AWSErrorJSON("AccessDeniedException", "a message"), Times: -1,
 	})
-	a := &ecrAccount{site: ecrSite(t, net, plugin, cloud, account), cloud: cloud, public: public}
+	a := &ecrAccount{providerSite: newECRSite(t, net, plugin, cloud, account), cloud: cloud, public: public}
 	a.private = a.registry.(*node.Registry)
 	a.refused = node.StartRegistry(t, net, account+".dkr.ecr.eu-west-1.amazonaws.com", testregistry.Options{})
 	a.images = append(a.images, a.refused.Host, "public.ecr.aws/"+account)
@@ -97,13 +97,13 @@ func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account str
 	return a
 }
 
-// signedFor returns the region and the service of a request's signature.
-func signedFor(r testcloud.Request) string {
+// signingHost returns the region and the service of a request's signature.
+func signingHost(r testcloud.Request) string {
 	s, _ := testcloud.ParseAWSSignature(r.Header)
 	return s.Region + " " + s.Service
 }
 
-func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
+func (a *ecrAccount) takeRun(t *testing.T, k *node.Kubelet) ecrRun {
 	t.Helper()
 	run := ecrRun{
 		Granted: append(registryResponses(a.private.ManifestRequests("team/app")), registryResponses(a.private.ManifestRequests("team/second"))...),
@@ -113,7 +113,7 @@ func (a *ecrAccount) seen(t *testing.T, k *node.Kubelet) ecrRun {
 		Failed:  len(k.Failures(t, node.FailureFilter{Provider: a.name})),
 	}
 	for _, r := range a.cloud.Requests() {
-		run.Cloud = append(run.Cloud, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, r.Header.Get("X-Amz-Target"), signedFor(r)))
+		run.Cloud = append(run.Cloud, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, r.Header.Get("X-Amz-Target"), signingHost(r)))
 	}
 	return run
 }

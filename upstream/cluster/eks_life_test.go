@@ -42,15 +42,15 @@ func eksLayout(providers string) node.LayoutFunc {
 // TestLifeOnEKS verifies that an installation survives a boot, at which nodeadm rewrites the kubelet's files.
 func TestLifeOnEKS(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	nodeadm := must.Get(plugins.BuildHere(t.TempDir(), "node/nodeadm"))(t)
+	nodeadm := must.Get(plugins.BuildInRepository(t.TempDir(), "node/nodeadm"))(t)
 	l := startLifecycleMachine(t, node.MachineOptions{
-		Layout: eksLayout(providersOf(t, thirdPartyHost)),
+		Layout: eksLayout(providersForHosts(t, thirdPartyHost)),
 		Programs: map[string]string{
 			"/usr/bin/nodeadm":                        nodeadm,
-			eksDir + "/" + providerOf(thirdPartyHost): filepath.Join(node.BinDir(), plugins.Static),
+			eksDir + "/" + providerForHost(thirdPartyHost): filepath.Join(node.BinDir(), plugins.Static),
 		},
 	})
-	before := l.tree(t)
+	before := l.describeFiles(t)
 	l.checkPull(t, thirdPartyHost)
 	l.checkPullRefused(t, firstHost)
 	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s") })
@@ -58,7 +58,7 @@ func TestLifeOnEKS(t *testing.T) {
 		t.Log(when)
 		l.checkPull(t, firstHost)
 		l.checkPull(t, thirdPartyHost)
-		l.regcred(t, v1, 0, "status")
+		l.runRegcred(t, v1, 0, "status")
 	}
 	works("installed")
 	// At the next boot, nodeadm overwrites any change to its files.
@@ -66,7 +66,7 @@ func TestLifeOnEKS(t *testing.T) {
 	l.m.WriteFile(t, eksDir+"/config.json", "{}", 0o644)
 	l.m.Reboot(t)
 	works("booted")
-	l.checkRestart(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
+	l.checkRestart(t, func() { l.runRegcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
 	for _, again := range []func(){
 		func() {},
 		// A kubelet that starts after the uninstall needs no file of regcred.

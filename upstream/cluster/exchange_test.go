@@ -14,27 +14,27 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// exchange is a token service on loopback that returns a password for a service account
+// tokenExchange is a token service on loopback that returns a password for a service account
 // token (RFC 8693).
-type exchange struct {
+type tokenExchange struct {
 	*httptest.Server
-	verifier
+	tokenVerifier
 	audience string // audience that tokens must have
 	password string
 	runs     atomic.Int64
 }
 
-func startExchange(t *testing.T, control *node.ControlPlane, audience, password string) *exchange {
+func startTokenExchange(t *testing.T, control *node.ControlPlane, audience, password string) *tokenExchange {
 	t.Helper()
-	e := &exchange{verifier: verifier{control.Key, control.Issuer}, audience: audience, password: password}
+	e := &tokenExchange{tokenVerifier: tokenVerifier{control.Key, control.Issuer}, audience: audience, password: password}
 	e.Server = httptest.NewServer(e)
 	t.Cleanup(e.Close)
 	return e
 }
 
-func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *tokenExchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.runs.Add(1)
-	_, err := e.verify(r.PostFormValue("subject_token"), e.audience, time.Now())
+	_, err := e.verifyToken(r.PostFormValue("subject_token"), e.audience, time.Now())
 	if err != nil || r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange" {
 		http.Error(w, `{"error":"invalid_request"}`, http.StatusBadRequest)
 		return

@@ -44,7 +44,7 @@ const renewedPassword = canary.Marker + "renewed"
 func TestFaults(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	f := startFaultCluster(t)
-	t.Run("revoked credential", f.testRevoked)
+	t.Run("revoked credential", f.testRevokedRole)
 	t.Run("expiry", func(t *testing.T) {
 		t.Run("credential", func(t *testing.T) { t.Parallel(); f.testExpiredCredential(t) })
 		t.Run("token", func(t *testing.T) { t.Parallel(); f.testExpiredToken(t) })
@@ -63,7 +63,7 @@ type faultCluster struct {
 
 	revokedRegistry, expiringRegistry *passwordRegistry // registries for which the plugins' responses are valid for an hour, and for 5 seconds
 	guard                             *tokenRegistry
-	tokenGate                         *gate       // receives the requests for token.example and passes them to the guard
+	tokenGate                         *blobGate       // receives the requests for token.example and passes them to the guard
 	clockAhead                        atomic.Bool // whether the clock of token.example is two hours ahead
 }
 
@@ -75,7 +75,7 @@ func startFaultCluster(t *testing.T) *faultCluster {
 	f.revokedRegistry = startPasswordRegistry(t, net, dir, "revoked", "1h")
 	f.expiringRegistry = startPasswordRegistry(t, net, dir, "expired", "5s")
 	f.guard = startTokenRegistry(t, net, f.control, testregistry.Options{})
-	f.tokenGate = &gate{handler: http.HandlerFunc(f.serveTokens)}
+	f.tokenGate = &blobGate{handler: http.HandlerFunc(f.serveTokens)}
 	net.Handle("token.example", f.tokenGate)
 	for _, r := range []*passwordRegistry{f.revokedRegistry, f.expiringRegistry} {
 		linkPluginAs(t, binDir, plugins.Static, r.name)
@@ -97,7 +97,7 @@ func startFaultCluster(t *testing.T) *faultCluster {
 // that expire within two hours.
 func (f *faultCluster) serveTokens(w http.ResponseWriter, r *http.Request) {
 	if _, password, ok := r.BasicAuth(); ok && f.clockAhead.Load() {
-		if _, err := f.guard.verify(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
+		if _, err := f.guard.verifyToken(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
 			r = r.Clone(r.Context())
 			r.Header.Del("Authorization")
 		}
@@ -109,7 +109,7 @@ func (f *faultCluster) serveTokens(w http.ResponseWriter, r *http.Request) {
 type passwordRegistry struct {
 	*node.Registry
 	provider
-	gate *gate
+	gate *blobGate
 	file string
 }
 
@@ -118,7 +118,7 @@ func startPasswordRegistry(t *testing.T, net *testcloud.FakeNetwork, dir, name, 
 	t.Helper()
 	host := name + ".example"
 	r := &passwordRegistry{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.PasswordSecret)}
-	r.gate = &gate{handler: r.Registry}
+	r.gate = &blobGate{handler: r.Registry}
 	net.Handle(host, r.gate)
 	r.provider = provider{name: name, version: "v1", images: []string{host}, args: []string{
 		"--host", host, "--username", "ci", "--password-file", r.file, "--cache-duration", cacheDuration,
@@ -126,8 +126,8 @@ func startPasswordRegistry(t *testing.T, net *testcloud.FakeNetwork, dir, name, 
 	return r
 }
 
-// gate passes requests to a handler, and can delay the requests for a repository.
-type gate struct {
+// blobGate passes requests to a handler, and can delay the requests for a repository.
+type blobGate struct {
 	handler http.Handler
 
 	mu   sync.Mutex
@@ -139,9 +139,9 @@ type barrier struct {
 	arrived, opens chan struct{} // closed on the first request, and closed to release all requests
 }
 
-// hold delays the requests for a repository until the barrier is released, at the latest when the
+// holdRepository delays the requests for a repository until the barrier is released, at the latest when the
 // test ends.
-func (g *gate) hold(t *testing.T, repo string) *barrier {
+func (g *blobGate) holdRepository(t *testing.T, repo string) *barrier {
 	t.Helper()
 	b := &barrier{arrived: make(chan struct{}), opens: make(chan struct{})}
 	g.mu.Lock()
@@ -166,7 +166,7 @@ func (b *barrier) wait(t *testing.T) {
 	}
 }
 
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *blobGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	repo, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
 	g.mu.Lock()
 	b := g.held[repo]
@@ -182,8 +182,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.handler.ServeHTTP(w, r)
 }
 
-// run creates a pod in namespace team with one container per image.
-func (f *faultCluster) run(t *testing.T, name, account string, images ...string) *corev1.Pod {
+// runPod creates a pod in namespace team with one container per image.
+func (f *faultCluster) runPod(t *testing.T, name, account string, images ...string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("team", name, images[0])
 	pod.Spec.ServiceAccountName = account
@@ -217,7 +217,7 @@ type kubeletCommand struct {
 // startKubeletCommand starts a command, which is killed at the end of the test.
 func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubeletCommand {
 	t.Helper()
-	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.RegcredPath(), append(args, "--as-kubelet="+pidOf(t, k))...)}
+	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.RegcredPath(), append(args, "--as-kubelet="+kubeletPID(t, k))...)}
 	c.Dir = t.TempDir()
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir}
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
@@ -225,8 +225,8 @@ func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubelet
 	return c
 }
 
-// end waits for the command and returns its exit code.
-func (c *kubeletCommand) end(t *testing.T) int {
+// waitExit waits for the command and returns its exit code.
+func (c *kubeletCommand) waitExit(t *testing.T) int {
 	t.Helper()
 	if err := c.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
@@ -237,15 +237,15 @@ func (c *kubeletCommand) end(t *testing.T) int {
 
 func (c *kubeletCommand) checkOutput(t *testing.T, code int, texts ...string) {
 	t.Helper()
-	got := c.end(t)
+	got := c.waitExit(t)
 	all := c.stdout.String() + c.stderr.String()
 	if got != code || !containsAll(all, texts...) {
 		t.Errorf("regcred %s exits with %d, want %d, and %q in\n%s", c.Args[1], got, code, texts, all)
 	}
 }
 
-// pidOf returns the process ID of a kubelet.
-func pidOf(t *testing.T, k *node.Kubelet) string {
+// kubeletPID returns the process ID of a kubelet.
+func kubeletPID(t *testing.T, k *node.Kubelet) string {
 	t.Helper()
 	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range files {
@@ -263,18 +263,18 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 // know whether the registry accepts it, or what the kubelet has cached.
 const oneCredential = "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 
-// testRevoked changes the password at the registry and then on the node. The kubelet uses its
+// testRevokedRole changes the password at the registry and then on the node. The kubelet uses its
 // cached credential until it is restarted. regcred's keyring calls the plugin again after the first
 // rejection.
-func (f *faultCluster) testRevoked(t *testing.T) {
+func (f *faultCluster) testRevokedRole(t *testing.T) {
 	r := f.revokedRegistry
-	f.control.WaitRunning(t, f.run(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
+	f.control.WaitRunning(t, f.runPod(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
 	image := r.PushApp(t, "team/after", "v1")
 	ours := f.startPuller(t)
-	ours.pull(t, image, "")
+	ours.pullAndCheck(t, image, "")
 
 	r.SetUser("ci", renewedPassword)
-	pod := f.run(t, "revoked-after", "", image)
+	pod := f.runPod(t, "revoked-after", "", image)
 	f.waitPullError(t, pod, image, "401 Unauthorized")
 	f.checkCommand(t, 0, []string{"explain", image}, "ok       revoked\n", "1 credential\n", oneCredential)
 	intoRuntime := []string{"prepull", "--pull-policy", "Always", image}
@@ -282,13 +282,13 @@ func (f *faultCluster) testRevoked(t *testing.T) {
 
 	writeFile(t, r.file, renewedPassword)
 	f.checkCommand(t, 0, intoRuntime, "ok      "+image+": pulled ", `with provider revoked, user "ci"`)
-	ours.pull(t, image, "401 Unauthorized")
-	ours.pull(t, image, "")
-	if execs, drops := ours.ran.of(regcred.EventExec, "revoked"), ours.ran.of(regcred.EventInvalidate, "revoked"); execs != 2 || drops != 1 {
+	ours.pullAndCheck(t, image, "401 Unauthorized")
+	ours.pullAndCheck(t, image, "")
+	if execs, drops := ours.ran.count(regcred.EventExec, "revoked"), ours.ran.count(regcred.EventInvalidate, "revoked"); execs != 2 || drops != 1 {
 		t.Errorf("our keyring has run the plugin %d times and dropped %d answers, want 2 and 1", execs, drops)
 	}
 
-	next := f.run(t, "revoked-next", "", image)
+	next := f.runPod(t, "revoked-next", "", image)
 	f.waitPullError(t, next, image, "401 Unauthorized")
 	if got := f.kubelet.PluginCounts(t)["revoked"].Runs; got != 1 {
 		t.Errorf("the kubelet has run the plugin %d times: it is not its cache that fails", got)
@@ -302,20 +302,20 @@ func (f *faultCluster) testRevoked(t *testing.T) {
 type puller struct {
 	runtime *pull.Runtime
 	keyring *regcred.Keyring
-	ran     *pluginRuns
+	ran     *pluginRunCounter
 }
 
 func (f *faultCluster) startPuller(t *testing.T) *puller {
 	t.Helper()
 	p := &puller{}
-	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
+	p.keyring, p.ran = f.ours.newKeyring(t, f.ours.newClient(t))
 	p.runtime = must.Get(pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{OnRejected: p.keyring.Invalidate}))(t)
 	t.Cleanup(func() { p.runtime.Close() })
 	return p
 }
 
-// pull pulls an image and checks the error. want is a part of the error, or "" for success.
-func (p *puller) pull(t *testing.T, image, want string) {
+// pullAndCheck pulls an image and checks the error. want is a part of the error, or "" for success.
+func (p *puller) pullAndCheck(t *testing.T, image, want string) {
 	t.Helper()
 	_, err := p.runtime.Pull(t.Context(), image, pull.PullAlways, func(ctx context.Context) ([]regcred.Credential, error) {
 		res, err := p.keyring.Lookup(ctx, regcred.Request{Image: image})
@@ -331,8 +331,8 @@ func (p *puller) pull(t *testing.T, image, want string) {
 func (f *faultCluster) testExpiredCredential(t *testing.T) {
 	r := f.expiringRegistry
 	first, second := r.PushApp(t, "team/first", "v1"), r.PushApp(t, "team/second", "v1")
-	held := r.gate.hold(t, "team/second")
-	pod := f.run(t, "expired-credential", "", first, second)
+	held := r.gate.holdRepository(t, "team/second")
+	pod := f.runPod(t, "expired-credential", "", first, second)
 	held.wait(t) // this pull uses the cached credential
 
 	r.SetUser("ci", renewedPassword)
@@ -351,8 +351,8 @@ func (f *faultCluster) testExpiredCredential(t *testing.T) {
 // clock. The plugin would not send a token that has expired by the node's clock.
 func (f *faultCluster) testExpiredToken(t *testing.T) {
 	f.clockAhead.Store(true)
-	image := f.guard.push(t, "token.example", "team/late")
-	pod := f.run(t, "expired-token", "puller", image)
+	image := f.guard.pushImage(t, "token.example", "team/late")
+	pod := f.runPod(t, "expired-token", "puller", image)
 	f.waitPullError(t, pod, image, "401 Unauthorized")
 	asPod := []string{"--pod", "team/expired-token", image}
 	f.checkCommand(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok       token\n", oneCredential)
@@ -391,13 +391,13 @@ func (f *faultCluster) freshToken(t *testing.T, pod *corev1.Pod) string {
 // continues. The other pull needs the service account again, and fails until the API server is
 // back. regcred's client continues with its cached data and reports which data is missing.
 func (f *faultCluster) testAPIServer(t *testing.T) {
-	first, second := f.guard.push(t, "token.example", "team/during"), f.guard.push(t, "token.example", "team/needed")
-	unread := f.run(t, "unread", "unread", f.guard.push(t, "token.example", "team/unread"))
+	first, second := f.guard.pushImage(t, "token.example", "team/during"), f.guard.pushImage(t, "token.example", "team/needed")
+	unread := f.runPod(t, "unread", "unread", f.guard.pushImage(t, "token.example", "team/unread"))
 	f.control.WaitRunning(t, unread)
-	held := f.tokenGate.hold(t, "team/during")
-	pod := f.run(t, "during", "puller", first, second)
+	held := f.tokenGate.holdRepository(t, "team/during")
+	pod := f.runPod(t, "during", "puller", first, second)
 	held.wait(t)
-	ours, _ := f.ours.keyring(t, f.ours.client(t))
+	ours, _ := f.ours.newKeyring(t, f.ours.newClient(t))
 	f.checkLookup(t, ours, pod, "team/known")
 
 	f.control.Stop()
@@ -440,7 +440,7 @@ func (f *faultCluster) checkLookup(t *testing.T, k *regcred.Keyring, pod *corev1
 
 // lookUpToken looks up an image of token.example for a pod.
 func lookUpToken(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo string) error {
-	res, err := k.Lookup(ctx, regcred.Request{Image: "token.example/" + repo, Pod: identityOf(pod)})
+	res, err := k.Lookup(ctx, regcred.Request{Image: "token.example/" + repo, Pod: podIdentity(pod)})
 	if err == nil && len(res.Credentials) != 1 {
 		err = fmt.Errorf("%d credentials, want 1", len(res.Credentials))
 	}
@@ -452,8 +452,8 @@ func lookUpToken(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo 
 func (f *faultCluster) testContainerd(t *testing.T) {
 	r := f.revokedRegistry
 	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")
-	kubeletHeld, ourHeld := r.gate.hold(t, "team/by-kubelet"), r.gate.hold(t, "team/by-us")
-	pod := f.run(t, "containerd", "", byKubelet)
+	kubeletHeld, ourHeld := r.gate.holdRepository(t, "team/by-kubelet"), r.gate.holdRepository(t, "team/by-us")
+	pod := f.runPod(t, "containerd", "", byKubelet)
 	ours := startKubeletCommand(t, f.kubelet, "prepull", "--pull-policy", "Always", "--runtime-endpoint", f.runtime.Endpoint(), byUs)
 	kubeletHeld.wait(t)
 	ourHeld.wait(t)

@@ -32,15 +32,15 @@ var agentLabels = map[string]string{
 	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
 }
 
-// fleetScene is an API server with the chart's namespace and state ConfigMap.
-type fleetScene struct {
+// fleetTest is an API server with the chart's namespace and state ConfigMap.
+type fleetTest struct {
 	control *node.ControlPlane
 	admin   string // path of the administrator's kubeconfig
 }
 
-func newFleetScene(t *testing.T) *fleetScene {
+func newFleetTest(t *testing.T) *fleetTest {
 	t.Helper()
-	s := &fleetScene{control: node.StartControlPlane(t)}
+	s := &fleetTest{control: node.StartControlPlane(t)}
 	s.admin = s.control.WriteKubeconfig(t, "admin", "system:masters")
 	s.control.AddNamespace(t, "fleet")
 	state := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "regcred-state"}, Data: map[string]string{"state": "present"}}
@@ -48,8 +48,8 @@ func newFleetScene(t *testing.T) *fleetScene {
 	return s
 }
 
-// regcred runs regcred through a symlink called name.
-func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
+// runRegcred runs regcred through a symlink called name.
+func (s *fleetTest) runRegcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	must.Do(t, os.Symlink(node.RegcredPath(), path))
@@ -72,14 +72,14 @@ func agentPod(name, on, image string) *corev1.Pod {
 	return pod
 }
 
-func (s *fleetScene) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+func (s *fleetTest) createPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	pod = must.Get(s.control.Client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	return pod
 }
 
-// hookRole lists exactly the permissions of the chart's hook.
-func hookRole() []rbacv1.PolicyRule {
+// uninstallHookRules lists exactly the permissions of the chart's hook.
+func uninstallHookRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"regcred-state"}},
 		{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
@@ -87,8 +87,8 @@ func hookRole() []rbacv1.PolicyRule {
 	}
 }
 
-// grant grants a user a Role with these rules.
-func (s *fleetScene) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
+// grantRole grants a user a Role with these rules.
+func (s *fleetTest) grantRole(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	api := s.control.Client.RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
@@ -100,24 +100,24 @@ func (s *fleetScene) grant(t *testing.T, user string, rules []rbacv1.PolicyRule)
 	must.Get(api.RoleBindings("fleet").Create(t.Context(), binding, metav1.CreateOptions{}))(t)
 }
 
-func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, stderr string, code int) {
+func (s *fleetTest) runRemove(t *testing.T, kubeconfig, timeout string) (stdout, stderr string, code int) {
 	t.Helper()
-	return s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", kubeconfig, "--namespace", "fleet", "--state-configmap", "regcred-state", "--timeout", timeout)
+	return s.runRegcred(t, "regcred", "agent", "remove", "--kubeconfig", kubeconfig, "--namespace", "fleet", "--state-configmap", "regcred-state", "--timeout", timeout)
 }
 
 // TestFleetAccess verifies the hook's permissions and the paging of pod lists, with a real API
 // server.
 func TestFleetAccess(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	s := newFleetScene(t)
-	t.Run("role", s.testRole)
-	t.Run("pages", s.testPages)
+	s := newFleetTest(t)
+	t.Run("role", s.testMinimalRole)
+	t.Run("pages", s.testListPages)
 }
 
-// testRole verifies that the hook's Role is sufficient, and what the hook reports if one of its
+// testMinimalRole verifies that the hook's Role is sufficient, and what the hook reports if one of its
 // rules is missing.
-func (s *fleetScene) testRole(t *testing.T) {
-	status := s.create(t, agentPod("on-a", "a", "registry.example/regcred:1"))
+func (s *fleetTest) testMinimalRole(t *testing.T) {
+	status := s.createPod(t, agentPod("on-a", "a", "registry.example/regcred:1"))
 	status.Status = corev1.PodStatus{
 		Phase:             corev1.PodRunning,
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
@@ -127,12 +127,12 @@ func (s *fleetScene) testRole(t *testing.T) {
 	// There is no kubelet, so the pod's log cannot be read, and its node does not exist.
 	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
 		user := fmt.Sprint("hook-", i)
-		rules := hookRole()
+		rules := uninstallHookRules()
 		if i > 0 {
 			rules = append(rules[:i-1:i-1], rules[i:]...)
 		}
-		s.grant(t, user, rules)
-		stdout, stderr, code := s.remove(t, s.control.WriteKubeconfig(t, user), "8s")
+		s.grantRole(t, user, rules)
+		stdout, stderr, code := s.runRemove(t, s.control.WriteKubeconfig(t, user), "8s")
 		t.Logf("without %q:\n%s%s", missing, stdout, stderr)
 		verb, resource, _ := strings.Cut(missing, " ")
 		refusal := fmt.Sprintf("cannot %s resource %q in API group \"\" in the namespace \"fleet\"", verb, resource)
@@ -147,7 +147,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 		}
 	}
 	// The hook cannot change another ConfigMap.
-	_, stderr, code := s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.WriteKubeconfig(t, "hook-0"),
+	_, stderr, code := s.runRegcred(t, "regcred", "agent", "remove", "--kubeconfig", s.control.WriteKubeconfig(t, "hook-0"),
 		"--namespace", "fleet", "--state-configmap", "other", "--timeout", "8s")
 	if code != 1 || !strings.Contains(stderr, `configmaps "other" is forbidden`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
@@ -158,12 +158,12 @@ func (s *fleetScene) testRole(t *testing.T) {
 	}
 }
 
-// testPages verifies that 600 pods are listed in three pages, also if regcred runs as a kubectl
+// testListPages verifies that 600 pods are listed in three pages, also if regcred runs as a kubectl
 // plugin. Selected nodes without a pod must be listed too.
-func (s *fleetScene) testPages(t *testing.T) {
+func (s *fleetTest) testListPages(t *testing.T) {
 	for i := range 600 {
 		pod := agentPod(fmt.Sprintf("pod-%03d", i), fmt.Sprintf("node-%03d", i), "registry.example/regcred:1")
-		s.create(t, pod)
+		s.createPod(t, pod)
 	}
 	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "without", Labels: map[string]string{"pool": "a"}}}
 	must.Get(s.control.Client.CoreV1().Nodes().Create(t.Context(), machine, metav1.CreateOptions{}))(t)
@@ -176,8 +176,8 @@ func (s *fleetScene) testPages(t *testing.T) {
 	}
 	ds.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "a"}
 	must.Get(s.control.Client.AppsV1().DaemonSets("fleet").Create(t.Context(), ds, metav1.CreateOptions{}))(t)
-	before := s.lists(t)
-	stdout, stderr, code := s.regcred(t, "kubectl-regcred", "nodes", "--kubeconfig", s.admin, "-o", "json")
+	before := s.countListCalls(t)
+	stdout, stderr, code := s.runRegcred(t, "kubectl-regcred", "nodes", "--kubeconfig", s.admin, "-o", "json")
 	var got struct {
 		SchemaVersion int
 		Nodes         []struct{ Name, State, Reason string }
@@ -189,14 +189,14 @@ func (s *fleetScene) testPages(t *testing.T) {
 	if got.Counts["deleted"] != 600 || len(got.Nodes) != 601 || got.Nodes[600].Name != "without" {
 		t.Errorf("%d nodes, counts %v", len(got.Nodes), got.Counts)
 	}
-	lists := s.lists(t) - before
+	lists := s.countListCalls(t) - before
 	if lists != 3 {
 		t.Errorf("pods were listed by %d calls", lists)
 	}
 }
 
-// lists returns how often all pods were listed, according to the API server's metrics.
-func (s *fleetScene) lists(t *testing.T) (n int) {
+// countListCalls returns how often all pods were listed, according to the API server's metrics.
+func (s *fleetTest) countListCalls(t *testing.T) (n int) {
 	t.Helper()
 	metrics := must.Get(s.control.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context()))(t)
 	for line := range strings.Lines(string(metrics)) {
@@ -213,7 +213,7 @@ func (s *fleetScene) lists(t *testing.T) (n int) {
 // verifies that regcred finds the status, also after the kubelet has rotated the log.
 func TestFleetLogs(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	s := newFleetScene(t)
+	s := newFleetTest(t)
 	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
 	// The node's name is its address, because the API server resolves the name to reach the
@@ -251,7 +251,7 @@ func TestFleetLogs(t *testing.T) {
 		node.Eventually(t, 30*time.Second, func(context.Context) error {
 			var stderr string
 			var code int
-			stdout, stderr, code = s.regcred(t, "regcred", "nodes", "--kubeconfig", s.admin)
+			stdout, stderr, code = s.runRegcred(t, "regcred", "nodes", "--kubeconfig", s.admin)
 			if !containsAll(stdout, want...) {
 				return fmt.Errorf("exit code %d, want %q:\n%s%s", code, want, stdout, stderr)
 			}
@@ -289,14 +289,14 @@ func TestFleetLogs(t *testing.T) {
 		phase(agent.PhaseRemoved, "")
 		say("2", "note: that was all")
 	}()
-	s.grant(t, "hook", hookRole())
-	stdout, stderr, code := s.remove(t, s.control.WriteKubeconfig(t, "hook"), "60s")
+	s.grantRole(t, "hook", uninstallHookRules())
+	stdout, stderr, code := s.runRemove(t, s.control.WriteKubeconfig(t, "hook"), "60s")
 	if code != 0 || stdout != "regcred is removed from 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
 	// A pod whose image does not exist.
 	waits := agentPod("waits", node.NodeAddress, registry.Host+"/none:v1")
 	waits.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
-	s.create(t, waits)
+	s.createPod(t, waits)
 	t.Log(nodes("not-running", "ErrImageNeverPull: "))
 }

@@ -26,21 +26,21 @@ import (
 // registry requires tokens with that name as the audience.
 type tokenRegistry struct {
 	*node.Registry
-	verifier
+	tokenVerifier
 	password string // password of the users that are not service accounts
 
 	mu       sync.Mutex
-	received map[string][]login // credentials by image, without the tag
+	received map[string][]basicLogin // credentials by image, without the tag
 }
 
-// login is a user name and password that the guard received or a keyring returned.
-type login struct {
+// basicLogin is a user name and password that the guard received or a keyring returned.
+type basicLogin struct {
 	User   string
 	Secret string // identifies the password without revealing it
 }
 
-func loginOf(user, password string) login {
-	return login{user, fingerprint(password)}
+func newLogin(user, password string) basicLogin {
+	return basicLogin{user, fingerprint(password)}
 }
 
 // fingerprint identifies a password without revealing it. Tokens with the same subject, audience
@@ -70,15 +70,15 @@ func startTokenRegistry(t *testing.T, net *testcloud.FakeNetwork, control *node.
 	opts.Auth = testregistry.AuthBasic
 	g := &tokenRegistry{
 		Registry: node.StartRegistry(t, net, "registry.example", opts),
-		verifier: verifier{control.Key, control.Issuer}, password: rand.Text(), received: map[string][]login{},
+		tokenVerifier: tokenVerifier{control.Key, control.Issuer}, password: rand.Text(), received: map[string][]basicLogin{},
 	}
 	net.Handle("*.example", g)
 	net.Handle("registry.example", g)
 	return g
 }
 
-// push pushes an image and returns its reference with the registry's name host.
-func (g *tokenRegistry) push(t *testing.T, host, repo string) (image string) {
+// pushImage pushes an image and returns its reference with the registry's name host.
+func (g *tokenRegistry) pushImage(t *testing.T, host, repo string) (image string) {
 	t.Helper()
 	return host + strings.TrimPrefix(g.PushApp(t, repo, "v1"), g.Host)
 }
@@ -86,9 +86,9 @@ func (g *tokenRegistry) push(t *testing.T, host, repo string) (image string) {
 func (g *tokenRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if repo, _, isManifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/"); isManifest {
-		g.record(r.Host+"/"+repo, user, password)
+		g.recordLogin(r.Host+"/"+repo, user, password)
 	}
-	claims, err := g.verify(password, r.Host, time.Now())
+	claims, err := g.verifyToken(password, r.Host, time.Now())
 	if namespace, name, is := claims.ServiceAccount(); ok && err == nil && is {
 		r = r.Clone(r.Context())
 		r.SetBasicAuth(namespace+"."+name, g.password)
@@ -97,19 +97,19 @@ func (g *tokenRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Registry.ServeHTTP(w, r)
 }
 
-func (g *tokenRegistry) record(image, user, password string) {
+func (g *tokenRegistry) recordLogin(image, user, password string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := login{}
+	l := basicLogin{}
 	if user+password != "" {
-		l = loginOf(user, password)
+		l = newLogin(user, password)
 	}
 	g.received[image] = append(g.received[image], l)
 }
 
-// logins returns the distinct credentials of the first pull of an image, in order. It returns none
+// takeLogins returns the distinct credentials of the first pull of an image, in order. It returns none
 // for an anonymous pull.
-func (g *tokenRegistry) logins(t *testing.T, image string) (list []login) {
+func (g *tokenRegistry) takeLogins(t *testing.T, image string) (list []basicLogin) {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +119,7 @@ func (g *tokenRegistry) logins(t *testing.T, image string) (list []login) {
 	}
 	for _, l := range g.received[repo] {
 		// A runtime first sends a request without credentials, even if it has some.
-		if l == (login{}) || len(list) > 0 && list[len(list)-1] == l {
+		if l == (basicLogin{}) || len(list) > 0 && list[len(list)-1] == l {
 			continue
 		}
 		if slices.Contains(list, l) {

@@ -48,8 +48,8 @@ type runResult struct {
 // podRunner runs programs on a machine from a pod.
 type podRunner struct{ machine *node.Machine }
 
-// command returns a command that runs c from a pod as user uid, with a timeout.
-func (h podRunner) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
+// execCommand returns a command that runs c from a pod as user uid, with a timeout.
+func (h podRunner) execCommand(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
@@ -58,9 +58,9 @@ func (h podRunner) command(ctx context.Context, uid, socket string, within time.
 		"sh", "-c", podScript, uid, hostrunProgram, socket, hostrunUnit, within.String(), string(text))
 }
 
-func (h podRunner) runAs(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) (r runResult, err error) {
+func (h podRunner) runAsUser(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) (r runResult, err error) {
 	var stdout, stderr bytes.Buffer
-	cmd := h.command(ctx, uid, socket, within, c)
+	cmd := h.execCommand(ctx, uid, socket, within, c)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := errors.Join(cmd.Run(), json.Unmarshal(stderr.Bytes(), &r)); err != nil {
 		return r, fmt.Errorf("%w: %s", err, stderr.String())
@@ -69,21 +69,21 @@ func (h podRunner) runAs(ctx context.Context, uid, socket string, within time.Du
 	return r, nil
 }
 
-// run runs a program as uid 0.
-func (h podRunner) run(t *testing.T, c hostrun.Command) runResult {
+// runInPod runs a program as uid 0.
+func (h podRunner) runInPod(t *testing.T, c hostrun.Command) runResult {
 	t.Helper()
-	r := must.Get(h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c))(t)
+	r := must.Get(h.runAsUser(t.Context(), "0", hostrunSocket, time.Minute, c))(t)
 	t.Logf("after %v: code %d %s", r.Took, r.Code, r.Error)
 	return r
 }
 
-func shell(script string) hostrun.Command {
+func shellCommand(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// start runs c in the background and waits until c has created a file. end waits until c exits and
+// startInPod runs c in the background and waits until c has created a file. end waits until c exits and
 // returns its result.
-func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
+func (h podRunner) startInPod(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
 	type answer struct {
 		runResult
@@ -91,10 +91,10 @@ func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func
 	}
 	ended := make(chan answer, 1)
 	go func() {
-		r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, c)
+		r, err := h.runAsUser(t.Context(), "0", hostrunSocket, time.Minute, c)
 		ended <- answer{r, err}
 	}()
-	h.waitFile(t, file)
+	h.waitForFile(t, file)
 	return func() runResult {
 		t.Helper()
 		a := <-ended
@@ -106,7 +106,7 @@ func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func
 	}
 }
 
-func (h podRunner) waitFile(t *testing.T, file string) {
+func (h podRunner) waitForFile(t *testing.T, file string) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
 }
@@ -114,7 +114,7 @@ func (h podRunner) waitFile(t *testing.T, file string) {
 // waitingProgram returns a program that creates the file NAME-begun and then waits for the file
 // NAME-go.
 func waitingProgram(name string) hostrun.Command {
-	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
+	return shellCommand(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
 }
 
 // TestHostRun verifies that a process in a pod can run programs on the node through a real systemd.
@@ -155,23 +155,23 @@ func testHostRunExit(t *testing.T, h podRunner) {
 		command hostrun.Command
 		want    runResult
 	}{
-		{"both outputs", shell("echo out; echo err >&2; exit 3"), runResult{Code: 3, stdout: "out\n", Stderr: "err\n"}},
-		{"the node's own", shell("readlink /proc/self/exe; cat /proc/1/comm; test -S /run/systemd/private; tr -d '\\0' </proc/self/cgroup | grep -o regcred-agent.service | sort -u"),
+		{"both outputs", shellCommand("echo out; echo err >&2; exit 3"), runResult{Code: 3, stdout: "out\n", Stderr: "err\n"}},
+		{"the node's own", shellCommand("readlink /proc/self/exe; cat /proc/1/comm; test -S /run/systemd/private; tr -d '\\0' </proc/self/cgroup | grep -o regcred-agent.service | sort -u"),
 			runResult{stdout: h.machine.Run(t, "readlink", "-f", "/bin/readlink") + "systemd\nregcred-agent.service\n"}},
 		{"arguments as they are", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", `printf '%s\n' "$@"`, "sh", "$HOME %n %%", "", "a b\\n;'\""}},
 			runResult{stdout: "$HOME %n %%\n\na b\\n;'\"\n"}},
 		{"nothing", hostrun.Command{Path: "/bin/true"}, runResult{}},
-		{"much", shell(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), runResult{stdout: strings.Repeat("x", big)}},
-		{"too much", shell("head -c 9000000 /dev/zero | tr '\\0' x"), runResult{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
+		{"much", shellCommand(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", big)), runResult{stdout: strings.Repeat("x", big)}},
+		{"too much", shellCommand("head -c 9000000 /dev/zero | tr '\\0' x"), runResult{Code: 1, stdout: strings.Repeat("x", 4<<20), Error: "the output is longer than 4 MiB"}},
 		{"absent", hostrun.Command{Path: "/var/lib/kubelet/pods/u/absent"}, runResult{Error: "the node cannot execute /var/lib/kubelet/pods/u/absent (203/EXEC): the file does not exist", Type: "*hostrun.NotStartedError"}},
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
-		{"a signal", shell("kill -9 $$"), runResult{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
+		{"a signal", shellCommand("kill -9 $$"), runResult{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
 		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Timeout: time.Second},
 			runResult{stdout: "begun\n", Error: "/bin/sh was stopped: it ran longer than 1s", Type: "*hostrun.KilledError"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := h.run(t, tt.command)
+			got := h.runInPod(t, tt.command)
 			if got.Type != tt.want.Type && tt.want.Type != "" || (got.Error == "") != (tt.want.Error == "") || !strings.Contains(got.Error, tt.want.Error) {
 				t.Errorf("got %q of type %s, want %q of type %s", got.Error, got.Type, tt.want.Error, tt.want.Type)
 			}
@@ -200,7 +200,7 @@ func testHostRunJournal(t *testing.T, h podRunner) {
 	}
 	before := len(lines())
 	for code := range 10 {
-		if r := h.run(t, shell(fmt.Sprintf("echo out; echo err >&2; exit %d", code%4))); r.Code != code%4 {
+		if r := h.runInPod(t, shellCommand(fmt.Sprintf("echo out; echo err >&2; exit %d", code%4))); r.Code != code%4 {
 			t.Fatalf("got %+v", r)
 		}
 	}
@@ -209,7 +209,7 @@ func testHostRunJournal(t *testing.T, h podRunner) {
 			t.Errorf("the journal has: %s", line)
 		}
 	}
-	h.run(t, hostrun.Command{Path: "/absent"})
+	h.runInPod(t, hostrun.Command{Path: "/absent"})
 	if all := strings.Join(lines()[before:], ""); !strings.Contains(all, "/absent: No such file or directory") {
 		t.Errorf("the journal does not say why a program was not executed:\n%s", all)
 	}
@@ -225,7 +225,7 @@ func testHostRunRefused(t *testing.T, h podRunner) {
 		{"a node without systemd", "0", "/mnt/empty/private", "*hostrun.NoSystemdError", "this node does not run systemd: /mnt/empty has no socket ("},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := must.Get(h.runAs(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"}))(t)
+			r := must.Get(h.runAsUser(t.Context(), tt.uid, tt.socket, time.Minute, hostrun.Command{Path: "/bin/true"}))(t)
 			t.Logf("after %v: %s", r.Took, r.Error)
 			if r.Type != tt.kind || !strings.Contains(r.Error, tt.says) || r.Took > 10*time.Second {
 				t.Errorf("got %+v", r)
@@ -237,8 +237,8 @@ func testHostRunRefused(t *testing.T, h podRunner) {
 // testHostRunNameInUse verifies that a run waits for a running unit of the same name, and resets a
 // failed unit.
 func testHostRunNameInUse(t *testing.T, h podRunner) {
-	first := h.start(t, waitingProgram("first"), "/tmp/first-begun")
-	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
+	first := h.startInPod(t, waitingProgram("first"), "/tmp/first-begun")
+	r, err := h.runAsUser(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
 	if err != nil || !strings.Contains(r.Error, "context deadline exceeded; if regcred-agent.service was started, it continues") {
 		t.Errorf("while another runs: %+v, %v", r, err)
 	}
@@ -247,7 +247,7 @@ func testHostRunNameInUse(t *testing.T, h podRunner) {
 	}
 	second := make(chan runResult, 1)
 	go func() {
-		r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Minute, shell("test -e /tmp/first-done && echo after"))
+		r, err := h.runAsUser(t.Context(), "0", hostrunSocket, time.Minute, shellCommand("test -e /tmp/first-done && echo after"))
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -261,11 +261,11 @@ func testHostRunNameInUse(t *testing.T, h podRunner) {
 		t.Errorf("the second: %+v", r)
 	}
 	h.machine.Run(t, "sh", "-c", "systemd-run --unit="+hostrunUnit+" --remain-after-exit /bin/true; systemctl reset-failed")
-	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
+	if r := h.runInPod(t, shellCommand("echo mine")); r.Error != "" || r.stdout != "mine\n" {
 		t.Errorf("after one that has ended: %+v", r)
 	}
 	_ = h.machine.Command(t.Context(), "systemd-run", "--unit="+hostrunUnit, "--property=Type=oneshot", "/bin/false").Run()
-	if r := h.run(t, shell("echo mine")); r.Error != "" || r.stdout != "mine\n" {
+	if r := h.runInPod(t, shellCommand("echo mine")); r.Error != "" || r.stdout != "mine\n" {
 		t.Errorf("after one that has failed: %+v", r)
 	}
 }
@@ -275,11 +275,11 @@ func testHostRunNameInUse(t *testing.T, h podRunner) {
 func testHostRunOutput(t *testing.T, h podRunner) {
 	kept := waitingProgram("kept")
 	kept.OutputFile = "/tmp/kept"
-	if r, err := h.runAs(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
+	if r, err := h.runAsUser(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	h.machine.Run(t, "touch", "/tmp/kept-go")
-	if r := h.run(t, shell("cat /tmp/kept")); r.stdout != "begun\ndone\n" { // runs after the first program has exited
+	if r := h.runInPod(t, shellCommand("cat /tmp/kept")); r.stdout != "begun\ndone\n" { // runs after the first program has exited
 		t.Errorf("got %+v", r)
 	}
 }
@@ -296,7 +296,7 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.machine.Run(t, "sh", "-c", make)
-			r, err := h.runAs(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
+			r, err := h.runAsUser(t.Context(), "0", hostrunSocket, 10*time.Second, hostrun.Command{Path: "/bin/true"})
 			if err != nil || !strings.Contains(r.Error, "its own unit file named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
 				t.Errorf("got %+v, %v", r, err)
 			}
@@ -305,7 +305,7 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 		})
 	}
 	h.machine.Run(t, "sh", "-c", "mkdir /etc/systemd/system/service.d && printf '[Service]\nEnvironment=A=b\n' >/etc/systemd/system/service.d/all.conf && systemctl daemon-reload")
-	if r := h.run(t, shell("echo $A")); r.Error != "" || r.stdout != "b\n" {
+	if r := h.runInPod(t, shellCommand("echo $A")); r.Error != "" || r.stdout != "b\n" {
 		t.Errorf("with a drop-in for all services: %+v", r)
 	}
 	h.machine.Run(t, "sh", "-c", "rm -r /etc/systemd/system/service.d && systemctl daemon-reload")
@@ -316,7 +316,7 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 func testHostRunReload(t *testing.T, h podRunner) {
 	for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
 		t.Run(verb, func(t *testing.T) {
-			end := h.start(t, waitingProgram(verb), "/tmp/"+verb+"-begun")
+			end := h.startInPod(t, waitingProgram(verb), "/tmp/"+verb+"-begun")
 			for range 8 {
 				h.machine.Run(t, "systemctl", verb)
 			}
@@ -340,7 +340,7 @@ func testHostRunReload(t *testing.T, h podRunner) {
 			}
 		}()
 		for i := range 2 {
-			if r := h.run(t, shell(fmt.Sprintf("echo %d && exit %[1]d", i))); r.Code != i || r.Error != "" || r.stdout != fmt.Sprintln(i) {
+			if r := h.runInPod(t, shellCommand(fmt.Sprintf("echo %d && exit %[1]d", i))); r.Code != i || r.Error != "" || r.stdout != fmt.Sprintln(i) {
 				t.Errorf("got %+v", r)
 			}
 		}
@@ -349,7 +349,7 @@ func testHostRunReload(t *testing.T, h podRunner) {
 		node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "systemctl", "is-system-running").Run() })
 	})
 	t.Run("stopped", func(t *testing.T) {
-		end := h.start(t, waitingProgram("stopped"), "/tmp/stopped-begun")
+		end := h.startInPod(t, waitingProgram("stopped"), "/tmp/stopped-begun")
 		h.machine.Run(t, "systemctl", "stop", hostrunUnit)
 		if r := end(); r.Type != "*hostrun.ResultLostError" {
 			t.Errorf("got %+v", r)
@@ -360,9 +360,9 @@ func testHostRunReload(t *testing.T, h podRunner) {
 // testHostRunPodKilled verifies that a program continues and can print after its pod is killed. The
 // next pod must wait for the program.
 func testHostRunPodKilled(t *testing.T, h podRunner) {
-	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
+	first := h.execCommand(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
 	must.Do(t, first.Start())
-	h.waitFile(t, "/tmp/killed-begun")
+	h.waitForFile(t, "/tmp/killed-begun")
 	pid := strings.TrimSpace(h.machine.Run(t, "pgrep", "-x", "hostrun"))
 	h.machine.Run(t, "kill", "-9", pid)
 	if err := first.Wait(); err == nil {
@@ -372,8 +372,8 @@ func testHostRunPodKilled(t *testing.T, h podRunner) {
 		t.Fatalf("the unit is %s", got)
 	}
 	h.machine.Run(t, "touch", "/tmp/killed-go")
-	h.waitFile(t, "/tmp/killed-done")
-	if r := h.run(t, shell("test -e /tmp/killed-done && echo after")); r.stdout != "after\n" || r.Error != "" {
+	h.waitForFile(t, "/tmp/killed-done")
+	if r := h.runInPod(t, shellCommand("test -e /tmp/killed-done && echo after")); r.stdout != "after\n" || r.Error != "" {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -39,21 +39,21 @@ func newRegcredOnNode(t *testing.T, k *node.Kubelet) regcredOnNode {
 
 // lookupResult is the result of a lookup with regcred's keyring.
 type lookupResult struct {
-	logins   []login
+	logins   []basicLogin
 	ran      []string // providers whose plugins ran, in the order of the attempts
 	attempts []regcred.Attempt
 }
 
-// lookup looks up an image for a pod with a new keyring.
-func (n regcredOnNode) lookup(t *testing.T, namespace, pod, image string) lookupResult {
+// lookUpLogins looks up an image for a pod with a new keyring.
+func (n regcredOnNode) lookUpLogins(t *testing.T, namespace, pod, image string) lookupResult {
 	t.Helper()
-	client := n.client(t)
-	keyring, ran := n.keyring(t, client)
-	return lookUp(t, client, keyring, ran, namespace, pod, image)
+	client := n.newClient(t)
+	keyring, ran := n.newKeyring(t, client)
+	return lookUpCredential(t, client, keyring, ran, namespace, pod, image)
 }
 
-// client returns an API client with the node's identity.
-func (n regcredOnNode) client(t *testing.T) *kube.Client {
+// newClient returns an API client with the node's identity.
+func (n regcredOnNode) newClient(t *testing.T) *kube.Client {
 	t.Helper()
 	cfg, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: n.kubeconfig})
 	if err != nil {
@@ -62,13 +62,13 @@ func (n regcredOnNode) client(t *testing.T) *kube.Client {
 	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
-// pluginRuns records the plugins that a keyring has run.
-type pluginRuns struct {
+// pluginRunCounter records the plugins that a keyring has run.
+type pluginRunCounter struct {
 	mu     sync.Mutex
 	events map[regcred.EventKind]map[string]int // numbers of events by kind and provider
 }
 
-func (r *pluginRuns) observe(e regcred.Event) {
+func (r *pluginRunCounter) observeEvent(e regcred.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.events[e.Kind] == nil {
@@ -77,14 +77,14 @@ func (r *pluginRuns) observe(e regcred.Event) {
 	r.events[e.Kind][e.Provider]++
 }
 
-func (r *pluginRuns) of(kind regcred.EventKind, provider string) int {
+func (r *pluginRunCounter) count(kind regcred.EventKind, provider string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.events[kind][provider]
 }
 
-// keyring returns a keyring with the kubelet's configuration.
-func (n regcredOnNode) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
+// newKeyring returns a keyring with the kubelet's configuration.
+func (n regcredOnNode) newKeyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRunCounter) {
 	t.Helper()
 	cfg := must.Get(config.Load(n.kubelet.Options.ProviderConfig))(t)
 	if !node.FeatureCacheType.IsEnabled() {
@@ -94,18 +94,18 @@ func (n regcredOnNode) keyring(t *testing.T, client *kube.Client) (*regcred.Keyr
 			}
 		}
 	}
-	r := &pluginRuns{events: map[regcred.EventKind]map[string]int{}}
+	r := &pluginRunCounter{events: map[regcred.EventKind]map[string]int{}}
 	k := must.Get(regcred.New(cfg, regcred.Options{
 		BinDir:          n.kubelet.Options.BinDir,
 		Sources:         []regcred.Source{regcred.NodeDockerConfig(regcred.NodePaths{RootDir: n.kubelet.RootDir()})},
 		ServiceAccounts: client,
-		Observer:        r.observe,
+		Observer:        r.observeEvent,
 	}))(t)
 	t.Cleanup(func() { k.Close() })
 	return k, r
 }
 
-func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRuns, namespace, name, image string) (f lookupResult) {
+func lookUpCredential(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRunCounter, namespace, name, image string) (f lookupResult) {
 	t.Helper()
 	pod := must.Get(client.Pod(t.Context(), namespace, name))(t)
 	secrets := must.Get(client.PullSecrets(t.Context(), namespace, pod.PullSecrets))(t)
@@ -115,26 +115,26 @@ func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRu
 	}
 	f.attempts = res.Attempts
 	for _, c := range res.Credentials {
-		f.logins = append(f.logins, loginOf(c.Username, c.Password.Reveal()))
+		f.logins = append(f.logins, newLogin(c.Username, c.Password.Reveal()))
 	}
 	for _, a := range res.Attempts {
-		if ran.of(regcred.EventExec, a.Provider) > 0 {
+		if ran.count(regcred.EventExec, a.Provider) > 0 {
 			f.ran = append(f.ran, a.Provider)
 		}
 	}
 	return f
 }
 
-// command runs regcred as on the node, and returns its standard output, standard error
+// runCommand runs regcred as on the node, and returns its standard output, standard error
 // and exit code. Standard output may contain a password.
-func (n regcredOnNode) command(t *testing.T, args ...string) (stdout, stderr string, code int) {
+func (n regcredOnNode) runCommand(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	o := n.kubelet.Options
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	args = append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())
 	if !node.FeatureCacheType.IsEnabled() { // unlike this kubelet, the newest one rejects the configuration
-		args = append(args, "--as-kubelet="+pidOf(t, n.kubelet))
+		args = append(args, "--as-kubelet="+kubeletPID(t, n.kubelet))
 	}
 	cmd := exec.CommandContext(ctx, node.RegcredPath(), args...)
 	cmd.Dir = t.TempDir()
@@ -148,11 +148,11 @@ func (n regcredOnNode) command(t *testing.T, args ...string) (stdout, stderr str
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// commandLogins returns the credentials in the output of "get" or "explain" for a pod. explain prints no
+// loginsFromCommand returns the credentials in the output of "get" or "explain" for a pod. explain prints no
 // passwords.
-func (n regcredOnNode) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
+func (n regcredOnNode) loginsFromCommand(t *testing.T, command, namespace, pod, image string) (list []basicLogin) {
 	t.Helper()
-	stdout, stderr, code := n.command(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
+	stdout, stderr, code := n.runCommand(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
 	var answer struct {
 		Credentials []struct{ Username, Password string }
 	}
@@ -160,7 +160,7 @@ func (n regcredOnNode) commandLogins(t *testing.T, command, namespace, pod, imag
 		t.Fatalf("regcred %s exits with %d and not with JSON: %s", command, code, stderr)
 	}
 	for _, c := range answer.Credentials {
-		l := loginOf(c.Username, c.Password)
+		l := newLogin(c.Username, c.Password)
 		if command == "explain" {
 			l.Secret = ""
 		}
@@ -172,9 +172,9 @@ func (n regcredOnNode) commandLogins(t *testing.T, command, namespace, pod, imag
 	return list
 }
 
-// pluginsRunFor returns the plugins that the kubelet ran for the first pull of an
+// waitPluginsRun returns the plugins that the kubelet ran for the first pull of an
 // image, in the order of its log.
-func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
+func waitPluginsRun(t *testing.T, k *node.Kubelet, image string) (names []string) {
 	t.Helper()
 	repo, _, _ := strings.Cut(image, ":")
 	for _, run := range k.PluginRuns(t) {
@@ -203,16 +203,16 @@ func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string
 // the registry accepts, after which the kubelet stops, or -1.
 func (n regcredOnNode) checkSameAsKubelet(t *testing.T, g *tokenRegistry, namespace, pod, image string, works int) lookupResult {
 	t.Helper()
-	f := n.lookup(t, namespace, pod, image)
+	f := n.lookUpLogins(t, namespace, pod, image)
 	tried := f.logins
 	if works >= 0 && works < len(tried) {
 		tried = tried[:works+1]
 	}
-	ran, tokens := pluginsRunFor(t, n.kubelet, image), cmp.Options{}
+	ran, tokens := waitPluginsRun(t, n.kubelet, image), cmp.Options{}
 	if !node.FeatureCacheType.IsEnabled() {
 		// This kubelet shares a plugin's response among all pods of a service account, even if the
 		// response contains one pod's token.
-		tokens = append(tokens, cmp.Transformer("account", func(l login) string {
+		tokens = append(tokens, cmp.Transformer("account", func(l basicLogin) string {
 			account, _, _ := strings.Cut(l.Secret, ", bound to pod ")
 			return l.User + ": " + account
 		}))
@@ -220,7 +220,7 @@ func (n regcredOnNode) checkSameAsKubelet(t *testing.T, g *tokenRegistry, namesp
 			ran = f.ran
 		}
 	}
-	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
+	if diff := cmp.Diff(g.takeLogins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
 	if node.FeatureConcurrentPlugins.IsEnabled() { // such a kubelet logs each plugin when it exits
@@ -229,14 +229,14 @@ func (n regcredOnNode) checkSameAsKubelet(t *testing.T, g *tokenRegistry, namesp
 	if diff := cmp.Diff(ran, f.ran); diff != "" {
 		t.Errorf("the kubelet has not run the plugins that the keyring has (-kubelet +keyring)\n%s", diff)
 	}
-	if diff := cmp.Diff(f.logins, n.commandLogins(t, "get", namespace, pod, image)); diff != "" {
+	if diff := cmp.Diff(f.logins, n.loginsFromCommand(t, "get", namespace, pod, image)); diff != "" {
 		t.Errorf("regcred get differs from the keyring (-keyring +get)\n%s", diff)
 	}
-	var names []login
+	var names []basicLogin
 	for _, l := range f.logins {
-		names = append(names, login{User: l.User})
+		names = append(names, basicLogin{User: l.User})
 	}
-	if diff := cmp.Diff(names, n.commandLogins(t, "explain", namespace, pod, image)); diff != "" {
+	if diff := cmp.Diff(names, n.loginsFromCommand(t, "explain", namespace, pod, image)); diff != "" {
 		t.Errorf("regcred explain differs from the keyring (-keyring +explain)\n%s", diff)
 	}
 	return f

@@ -34,7 +34,7 @@ func TestImage(t *testing.T) {
 	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "", testregistry.Options{})
 	ref := registry.Host + "/team/regcred:v1.2.3"
-	digest := pushOurs(t, ref)
+	digest := pushRegcredImage(t, ref)
 	logs := t.TempDir()
 	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), Config: map[string]any{"podLogsDir": logs}})
 
@@ -48,7 +48,7 @@ func TestImage(t *testing.T) {
 	}
 	addContainer(pod, plugins.Dispatcher, "/bin/"+plugins.Dispatcher, "--version")
 	kubelet.AddStaticPod(t, pod)
-	ran := waitEnded(t, kubelet, pod)
+	ran := waitPodEnded(t, kubelet, pod)
 
 	checkContainerExit(t, logs, ran, "version", 0, "regcred ")
 	checkContainerExit(t, logs, ran, "pull", 0, digest)
@@ -65,9 +65,9 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// pushOurs builds regcred's image from the programs under test and pushes it. It returns the digest
+// pushRegcredImage builds regcred's image from the programs under test and pushes it. It returns the digest
 // for this machine's platform.
-func pushOurs(t *testing.T, to string) (digest string) {
+func pushRegcredImage(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
 	ours := must.Get(image.Build(image.BuildOptions{
@@ -110,8 +110,8 @@ func addContainer(pod *corev1.Pod, name, program string, args ...string) {
 	}
 }
 
-// waitEnded waits until all containers of a static pod have exited.
-func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev1.Pod) {
+// waitPodEnded waits until all containers of a static pod have exited.
+func waitPodEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev1.Pod) {
 	t.Helper()
 	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		pods, err := kubelet.Pods(ctx)

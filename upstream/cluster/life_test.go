@@ -62,13 +62,13 @@ func startLifecycleMachine(t *testing.T, o node.MachineOptions) *lifecycleMachin
 		// Use a shorter time than the package's ten seconds, because some kubelets of these tests
 		// exit at once.
 		"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
-		operatorDir + "/first.yaml":                              providersOf(t, firstHost),
-		operatorDir + "/both.yaml":                               providersOf(t, firstHost, laterHost),
-		operatorDir + "/broken.yaml":                             providersOf(t, firstHost, brokenHost),
-		operatorDir + "/wrong.yaml":                              strings.Replace(providersOf(t, firstHost), "matchImages", "matchImage", 1),
+		operatorDir + "/first.yaml":                              providersForHosts(t, firstHost),
+		operatorDir + "/both.yaml":                               providersForHosts(t, firstHost, laterHost),
+		operatorDir + "/broken.yaml":                             providersForHosts(t, firstHost, brokenHost),
+		operatorDir + "/wrong.yaml":                              strings.Replace(providersForHosts(t, firstHost), "matchImages", "matchImage", 1),
 	}
 	maps.Copy(files, o.Files)
-	programs := l.programs(t)
+	programs := l.installedPrograms(t)
 	maps.Copy(programs, o.Programs)
 	o.Files, o.Programs = files, programs
 	l.m = node.StartMachine(t, o)
@@ -76,12 +76,12 @@ func startLifecycleMachine(t *testing.T, o node.MachineOptions) *lifecycleMachin
 	return l
 }
 
-// providersOf returns a configuration with a provider for each host.
-func providersOf(t *testing.T, hosts ...string) string {
+// providersForHosts returns a configuration with a provider for each host.
+func providersForHosts(t *testing.T, hosts ...string) string {
 	t.Helper()
 	var list []provider
 	for _, host := range hosts {
-		list = append(list, provider{name: providerOf(host), version: "v1", images: []string{host}, args: []string{
+		list = append(list, provider{name: providerForHost(host), version: "v1", images: []string{host}, args: []string{
 			"--host", host, "--username", "ci", "--password-file", passwordPath, "--cache-duration", "0s",
 		}})
 	}
@@ -89,15 +89,15 @@ func providersOf(t *testing.T, hosts ...string) string {
 	return string(data)
 }
 
-// providerOf returns the name of the provider for a host.
-func providerOf(host string) string {
+// providerForHost returns the name of the provider for a host.
+func providerForHost(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name + "-credential-provider"
 }
 
-// programs returns the files of two releases: regcred, its dispatcher and its plugins, by path on
+// installedPrograms returns the files of two releases: regcred, its dispatcher and its plugins, by path on
 // the machine.
-func (l *lifecycleMachine) programs(t *testing.T) map[string]string {
+func (l *lifecycleMachine) installedPrograms(t *testing.T) map[string]string {
 	t.Helper()
 	dir := must.Get(buildReleases())(t)
 	list := map[string]string{}
@@ -106,7 +106,7 @@ func (l *lifecycleMachine) programs(t *testing.T) map[string]string {
 			list[releasePath(version, name)] = filepath.Join(dir, version, name)
 		}
 		for host := range l.registry {
-			list[releasePath(version, providerOf(host))] = filepath.Join(dir, version, plugins.Static)
+			list[releasePath(version, providerForHost(host))] = filepath.Join(dir, version, plugins.Static)
 		}
 	}
 	return list
@@ -128,8 +128,8 @@ var buildReleases = sync.OnceValues(func() (dir string, err error) {
 // releasePath returns the path of a release's program on the machine.
 func releasePath(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
-// regcred runs a release's command, which must exit with code, and returns its output.
-func (l *lifecycleMachine) regcred(t *testing.T, version string, code int, args ...string) string {
+// runRegcred runs a release's command, which must exit with code, and returns its output.
+func (l *lifecycleMachine) runRegcred(t *testing.T, version string, code int, args ...string) string {
 	t.Helper()
 	said, err := l.m.Command(t.Context(), append([]string{releasePath(version, "regcred")}, args...)...).CombinedOutput()
 	canary.AssertAbsent(t, "what regcred says", string(said))
@@ -150,26 +150,26 @@ func (l *lifecycleMachine) regcred(t *testing.T, version string, code int, args 
 func (l *lifecycleMachine) install(t *testing.T, code int, config string, args ...string) string {
 	t.Helper()
 	args = append([]string{"install", operatorDir + "/" + config, "--bin-dir", filepath.Dir(releasePath(v1, "regcred"))}, args...)
-	return l.regcred(t, v1, code, args...)
+	return l.runRegcred(t, v1, code, args...)
 }
 
 // checkPull checks that the kubelet pulls and runs a new image of a host.
 func (l *lifecycleMachine) checkPull(t *testing.T, host string) {
 	t.Helper()
-	l.m.Kubelet.WaitStaticPodRunning(t, l.pod(t, host))
+	l.m.Kubelet.WaitStaticPodRunning(t, l.createPod(t, host))
 }
 
 // checkPullRefused checks that the kubelet cannot pull an image of a host, because it has no
 // password.
 func (l *lifecycleMachine) checkPullRefused(t *testing.T, host string) {
 	t.Helper()
-	pod := l.pod(t, host)
+	pod := l.createPod(t, host)
 	l.m.Kubelet.WaitStaticPodWaiting(t, pod, "401 Unauthorized")
 	l.m.Kubelet.RemoveStaticPod(t, pod)
 }
 
-// pod returns a new pod with a new image of a host.
-func (l *lifecycleMachine) pod(t *testing.T, host string) *corev1.Pod {
+// createPod returns a new pod with a new image of a host.
+func (l *lifecycleMachine) createPod(t *testing.T, host string) *corev1.Pod {
 	t.Helper()
 	l.pods++
 	name := fmt.Sprintf("app%d", l.pods)
@@ -215,20 +215,20 @@ func (l *lifecycleMachine) checkRestart(t *testing.T, f func()) {
 // checkUnchanged checks that f changes nothing on the machine.
 func (l *lifecycleMachine) checkUnchanged(t *testing.T, f func()) {
 	t.Helper()
-	before := l.tree(t)
+	before := l.describeFiles(t)
 	f()
 	l.checkTree(t, before)
 }
 
 func (l *lifecycleMachine) checkTree(t *testing.T, before map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, l.tree(t)); diff != "" {
+	if diff := cmp.Diff(before, l.describeFiles(t)); diff != "" {
 		t.Errorf("the machine has changed (-before +after):\n%s", diff)
 	}
 }
 
-// tree returns the files of the machine that regcred could change, except the test's pods.
-func (l *lifecycleMachine) tree(t *testing.T) map[string]string {
+// describeFiles returns the files of the machine that regcred could change, except the test's pods.
+func (l *lifecycleMachine) describeFiles(t *testing.T) map[string]string {
 	t.Helper()
 	tree := l.m.DescribeFiles(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
 		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", stateDir)

@@ -44,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	open := node.StartRegistry(t, net, "open.example", testregistry.Options{})
-	private := staticSite(t, net)
+	private := newStaticSite(t, net)
 	list := []provider{private.withVersion("v1")}
 	linkPlugin(t, dir, plugins.Static)
 	for name, script := range pluginScripts {
@@ -62,7 +62,7 @@ func TestMetrics(t *testing.T) {
 	must.Do(t, os.Remove(filepath.Join(dir, "gone")))
 	pullAll(t, kubelet, images)
 
-	want, got := kubeletCounts(t, kubelet, list), keyringCounts(t, path, dir, images)
+	want, got := countKubeletRuns(t, kubelet, list), countKeyringRuns(t, path, dir, images)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-kubelet +regcred):\n%s", diff)
 	}
@@ -102,7 +102,7 @@ type eventCounts struct {
 	Failures     int
 }
 
-func kubeletCounts(t *testing.T, k *node.Kubelet, list []provider) map[string]eventCounts {
+func countKubeletRuns(t *testing.T, k *node.Kubelet, list []provider) map[string]eventCounts {
 	t.Helper()
 	counts := map[string]eventCounts{}
 	metrics, all := k.PluginCounts(t), len(k.LogRecords(t, "Failed getting credential from external registry credential provider"))
@@ -122,9 +122,9 @@ func kubeletCounts(t *testing.T, k *node.Kubelet, list []provider) map[string]ev
 	return counts
 }
 
-// keyringCounts looks up the images in order with regcred's keyring, and returns the counts by
+// countKeyringRuns looks up the images in order with regcred's keyring, and returns the counts by
 // provider.
-func keyringCounts(t *testing.T, path, dir string, images []string) map[string]eventCounts {
+func countKeyringRuns(t *testing.T, path, dir string, images []string) map[string]eventCounts {
 	t.Helper()
 	cfg := must.Get(config.Load(path))(t)
 	var mu sync.Mutex
@@ -132,7 +132,7 @@ func keyringCounts(t *testing.T, path, dir string, images []string) map[string]e
 	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		counts[e.Provider] = counts[e.Provider].plus(e)
+		counts[e.Provider] = counts[e.Provider].addEvent(e)
 	}}))(t)
 	for _, image := range images {
 		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // the observer gets the results
@@ -141,9 +141,9 @@ func keyringCounts(t *testing.T, path, dir string, images []string) map[string]e
 	return counts
 }
 
-// plus adds an event to the counts. docs/library.md describes which events correspond to the
+// addEvent adds an event to the counts. docs/library.md describes which events correspond to the
 // kubelet's metrics.
-func (c eventCounts) plus(e regcred.Event) eventCounts {
+func (c eventCounts) addEvent(e regcred.Event) eventCounts {
 	switch e.Kind {
 	case regcred.EventExec:
 		c.Runs++

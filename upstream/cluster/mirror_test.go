@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// withCache and cacheOnly are hosts.toml files for Docker Hub with a pull-through cache. With
+// cacheRepository and cacheOnly are hosts.toml files for Docker Hub with a pull-through cache. With
 // cacheOnly the cache is also the server. withCache has no server, so that Docker Hub is the
 // fallback.
 const (
 	cacheHost = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	cacheURL  = "https://" + cacheHost + "/v2/docker-hub"
-	withCache = "[host.\"" + cacheURL + "\"]\noverride_path = true\n"
-	cacheOnly = "server = \"" + cacheURL + "\"\noverride_path = true\n" + withCache
+	cacheRepository = "[host.\"" + cacheURL + "\"]\noverride_path = true\n"
+	cacheOnlyRepository = "server = \"" + cacheURL + "\"\noverride_path = true\n" + cacheRepository
 )
 
 // TestMirror pulls Docker Hub images from a pull-through cache in ECR, with the plugin's credential
@@ -39,10 +39,10 @@ func TestMirror(t *testing.T) {
 		origin []string
 		shown  bool // whether the credential is sent to Docker Hub
 	}{
-		"no fallback":        {cacheOnly, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, false},
-		"fallback, not used": {withCache, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, true},
-		"fallback":           {withCache, "other", []string{`"" 401`, `"AWS" 404`}, []string{`"" 401`, `"AWS" 401`}, true},
-		"nowhere to fall to": {cacheOnly, "other", []string{`"" 401`, `"AWS" 404`}, nil, false},
+		"no fallback":        {cacheOnlyRepository, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, false},
+		"fallback, not used": {cacheRepository, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, true},
+		"fallback":           {cacheRepository, "other", []string{`"" 401`, `"AWS" 404`}, []string{`"" 401`, `"AWS" 401`}, true},
+		"nowhere to fall to": {cacheOnlyRepository, "other", []string{`"" 401`, `"AWS" 404`}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,14 +75,14 @@ func TestMirror(t *testing.T) {
 				t.Errorf("Docker Hub answered (-want +got):\n%s", diff)
 			}
 			t.Logf("answered, by user: the cache %s, Docker Hub %s", fmt.Sprint(got), fmt.Sprint(asked))
-			checkOrigin(t, runtime, tt.shown)
+			checkOriginCredential(t, runtime, tt.shown)
 		})
 	}
 }
 
-// checkOrigin verifies that regcred, which reads the runtime's files, reports whether the runtime
+// checkOriginCredential verifies that regcred, which reads the runtime's files, reports whether the runtime
 // sends the credential to Docker Hub.
-func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
+func checkOriginCredential(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
 	read := must.Get(containerd.Read("", runtime.ConfigPath(), containerd.Version{}))(t)
 	if why := read.OriginQueryReason("docker.io"); (why != "") != shown {

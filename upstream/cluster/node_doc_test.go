@@ -24,13 +24,13 @@ func TestNodeDoc(t *testing.T) {
 		for name, content := range transcript.ExampleFiles(section) {
 			l.m.WriteFile(t, operatorDir+"/"+name, content, 0o600)
 		}
-		return l.shell
+		return l.runShell
 	})
 }
 
-// shell runs a command line with the first release in PATH, and returns its output. It ignores the
+// runShell runs a command line with the first release in PATH, and returns its output. It ignores the
 // exit code because some commands are expected to fail.
-func (l *lifecycleMachine) shell(t *testing.T, command string) string {
+func (l *lifecycleMachine) runShell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := l.m.Command(t.Context(), "sh", "-c", "cd "+operatorDir+" && PATH=/opt/regcred-"+v1+":$PATH\n"+command)
 	said, _ := cmd.CombinedOutput()

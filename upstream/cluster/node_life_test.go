@@ -16,11 +16,11 @@ import (
 func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLifecycleMachine(t, node.MachineOptions{})
-	before := l.tree(t)
+	before := l.describeFiles(t)
 	t.Run("the kubelet does not come back from the first install", func(t *testing.T) {
-		l.testBroken(t)
+		l.testBrokenConfig(t)
 		l.checkTree(t, before)
-		l.regcred(t, v1, 3, "status")
+		l.runRegcred(t, v1, 3, "status")
 	})
 	l.runSteps(t, func(*testing.T) {}, func(*testing.T) {})
 }
@@ -32,11 +32,11 @@ func TestLifecycleWithThirdParty(t *testing.T) {
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
 	l := startLifecycleMachine(t, node.MachineOptions{
 		Flags:    []string{"--image-credential-provider-config=" + config, "--image-credential-provider-bin-dir=" + binDir},
-		Files:    map[string]string{config: "# Somebody else's.\n" + providersOf(t, thirdPartyHost)},
-		Programs: map[string]string{binDir + "/" + providerOf(thirdPartyHost): filepath.Join(node.BinDir(), "static-credential-provider")},
+		Files:    map[string]string{config: "# Somebody else's.\n" + providersForHosts(t, thirdPartyHost)},
+		Programs: map[string]string{binDir + "/" + providerForHost(thirdPartyHost): filepath.Join(node.BinDir(), "static-credential-provider")},
 	})
 	l.runSteps(t, func(t *testing.T) { l.checkPull(t, thirdPartyHost) }, func(t *testing.T) {
-		l.testBroken(t)
+		l.testBrokenConfig(t)
 		l.checkPull(t, firstHost)
 	})
 }
@@ -53,7 +53,7 @@ func (l *lifecycleMachine) runSteps(t *testing.T, others, middle func(*testing.T
 			others(t)
 		})
 	}
-	before := l.tree(t)
+	before := l.describeFiles(t)
 	step("before", func(t *testing.T) { l.checkPullRefused(t, firstHost) })
 	step("a restart is not allowed", func(t *testing.T) {
 		l.checkUnchanged(t, func() { l.checkNoRestart(t, func() { l.checkText(t, l.install(t, 1, "first.yaml"), "--restart") }) })
@@ -80,17 +80,17 @@ func (l *lifecycleMachine) runSteps(t *testing.T, others, middle func(*testing.T
 	})
 	step("in the middle", middle)
 	step("upgraded", func(t *testing.T) {
-		l.checkNoRestart(t, func() { l.regcred(t, v2, 0, "install", "--plugin", releasePath(v2, providerOf(firstHost))) })
+		l.checkNoRestart(t, func() { l.runRegcred(t, v2, 0, "install", "--plugin", releasePath(v2, providerForHost(firstHost))) })
 		l.checkRelease(t, v2)
 		l.checkPull(t, firstHost)
 	})
 	step("downgraded", func(t *testing.T) {
-		l.checkNoRestart(t, func() { l.regcred(t, v1, 0, "rollback") })
+		l.checkNoRestart(t, func() { l.runRegcred(t, v1, 0, "rollback") })
 		l.checkRelease(t, v1)
 		l.checkPull(t, firstHost)
 	})
 	step("uninstalled", func(t *testing.T) {
-		l.checkRestart(t, func() { l.regcred(t, v2, 0, "uninstall", "--restart", "--stable=2s") })
+		l.checkRestart(t, func() { l.runRegcred(t, v2, 0, "uninstall", "--restart", "--stable=2s") })
 		l.checkTree(t, before)
 		l.checkPullRefused(t, firstHost)
 	})
@@ -117,9 +117,9 @@ done
 exec /opt/real/kubelet "$@"
 `
 
-// testBroken verifies that install rolls back a configuration with which the kubelet does not
+// testBrokenConfig verifies that install rolls back a configuration with which the kubelet does not
 // start.
-func (l *lifecycleMachine) testBroken(t *testing.T) {
+func (l *lifecycleMachine) testBrokenConfig(t *testing.T) {
 	l.m.Run(t, "mkdir", "/opt/real")
 	l.m.Run(t, "mv", "/usr/bin/kubelet", "/opt/real/kubelet")
 	l.m.WriteFile(t, "/usr/bin/kubelet", failingKubeletScript, 0o755)
@@ -139,7 +139,7 @@ func (l *lifecycleMachine) checkRelease(t *testing.T, version string) {
 	t.Helper()
 	for path, program := range map[string]string{
 		stateDir + "/regcred-credential-provider":          "regcred-credential-provider",
-		stateDir + "/current/bin/" + providerOf(firstHost): providerOf(firstHost),
+		stateDir + "/current/bin/" + providerForHost(firstHost): providerForHost(firstHost),
 	} {
 		l.m.Run(t, "cmp", path, releasePath(version, program))
 	}

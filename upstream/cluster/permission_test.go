@@ -25,9 +25,9 @@ import (
 // testPermission verifies pulls of a kubelet without permission to request tokens for an audience.
 // The kubelet pulls anonymously and logs the reason. After the output of regcred rbac is applied,
 // it pulls with the pod's identity.
-func (s *serviceAccountScene) testPermission(t *testing.T) {
+func (s *serviceAccountTest) testPermission(t *testing.T) {
 	const image = "denied.example/open/app"
-	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
+	pod := s.newPod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
 	refusal := "system:node:node is not authorized to request tokens for this audience"
 	if node.ServerVersion() >= "v1.37" {
@@ -52,24 +52,24 @@ func (s *serviceAccountScene) testPermission(t *testing.T) {
 	s.checkFix(t, image)
 	s.applyRoles(t)
 	s.waitHealthy(t)
-	healed := s.pod(t, "allowed", "puller", "denied.example", "open/allowed")
+	healed := s.newPod(t, "allowed", "puller", "denied.example", "open/allowed")
 	s.control.WaitRunning(t, healed)
 	s.ours.checkSameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
-	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
-	if ran := len(pluginsRunFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.FeatureCacheType.IsEnabled() && !ran {
+	own := strings.Contains(fmt.Sprint(s.guard.takeLogins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
+	if ran := len(waitPluginsRun(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.FeatureCacheType.IsEnabled() && !ran {
 		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
 	}
 }
 
 // checkFix checks that explain and doctor name the command that grants the permission.
-func (s *serviceAccountScene) checkFix(t *testing.T, image string) {
+func (s *serviceAccountTest) checkFix(t *testing.T, image string) {
 	t.Helper()
 	const fix = "| kubectl apply -f -"
-	stdout, stderr, code := s.ours.command(t, "explain", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied", image)
+	stdout, stderr, code := s.ours.runCommand(t, "explain", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied", image)
 	if code != 1 || !containsAll(stdout, "error    denied", "fix: regcred rbac ", fix) {
 		t.Errorf("regcred explain exits with %d:\n%s%s", code, stdout, stderr)
 	}
-	stdout, stderr, code = s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
+	stdout, stderr, code = s.ours.runCommand(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
 	if code != 1 || !containsAll(stdout,
 		`error   permission: system:node:node is not allowed to request tokens for audience "denied.example" of team/puller`,
 		`error   token: for audience "denied.example": `, `ok      token: for audience "pass.example": token granted to the pod (dry run)`,
@@ -88,9 +88,9 @@ func containsAll(s string, texts ...string) bool {
 }
 
 // applyRoles applies the output of "regcred rbac" like kubectl apply.
-func (s *serviceAccountScene) applyRoles(t *testing.T) {
+func (s *serviceAccountTest) applyRoles(t *testing.T) {
 	t.Helper()
-	stdout, stderr, code := s.ours.command(t, "rbac")
+	stdout, stderr, code := s.ours.runCommand(t, "rbac")
 	if code != 0 {
 		t.Fatalf("regcred rbac exits with %d: %s", code, stderr)
 	}
@@ -110,10 +110,10 @@ func (s *serviceAccountScene) applyRoles(t *testing.T) {
 }
 
 // waitHealthy waits until doctor reports no problem. A new role takes effect with a delay.
-func (s *serviceAccountScene) waitHealthy(t *testing.T) {
+func (s *serviceAccountTest) waitHealthy(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, 30*time.Second, func(context.Context) error {
-		stdout, stderr, code := s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
+		stdout, stderr, code := s.ours.runCommand(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")
 		if code != 0 {
 			return fmt.Errorf("regcred doctor exits with %d:\n%s%s", code, stdout, stderr)
 		}

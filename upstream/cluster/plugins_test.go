@@ -23,31 +23,31 @@ import (
 )
 
 // withVersion returns the site's provider with a version of the exec protocol.
-func (s site) withVersion(version string) provider {
+func (s providerSite) withVersion(version string) provider {
 	s.version = version
 	return s.provider
 }
 
-// configurations lists ways to configure all plugins. write writes into a directory and returns the
+// providerConfigFiles lists ways to configure all plugins. write writes into a directory and returns the
 // path for the kubelet's flag.
-var configurations = []struct {
+var providerConfigFiles = []struct {
 	name  string
-	write func(t *testing.T, dir string, all []site) (path string)
+	write func(t *testing.T, dir string, all []providerSite) (path string)
 	needs []node.KubeletFeature
 }{
-	{"file in v1", inFile("v1"), nil},
-	{"file in v1beta1", inFile("v1beta1"), nil},
-	{"file in v1alpha1", inFile("v1alpha1"), nil},
-	{"directory", inDirectory, []node.KubeletFeature{node.FeatureConfigDirectory}},
+	{"file in v1", writeConfigFile("v1"), nil},
+	{"file in v1beta1", writeConfigFile("v1beta1"), nil},
+	{"file in v1alpha1", writeConfigFile("v1alpha1"), nil},
+	{"directory", writeConfigDirectory, []node.KubeletFeature{node.FeatureConfigDirectory}},
 }
 
-// inFile returns a function that writes one file. The file and its providers use the same version.
+// writeConfigFile returns a function that writes one file. The file and its providers use the same version.
 // The plugin that needs service accounts requires v1.
-func inFile(version string) func(*testing.T, string, []site) string {
-	return func(t *testing.T, dir string, all []site) string {
+func writeConfigFile(version string) func(*testing.T, string, []providerSite) string {
+	return func(t *testing.T, dir string, all []providerSite) string {
 		var list []provider
 		if version == "v1" {
-			list = append(list, forServiceAccounts())
+			list = append(list, tokenAttributesProvider())
 		}
 		for _, s := range all {
 			list = append(list, s.withVersion(version))
@@ -56,22 +56,22 @@ func inFile(version string) func(*testing.T, string, []site) string {
 	}
 }
 
-// inDirectory writes a file for each plugin. The files have different versions of the configuration
+// writeConfigDirectory writes a file for each plugin. The files have different versions of the configuration
 // and of the protocol.
-func inDirectory(t *testing.T, dir string, all []site) string {
+func writeConfigDirectory(t *testing.T, dir string, all []providerSite) string {
 	files, protocols := []string{"v1alpha1", "v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1", "v1"}
 	for i, s := range all {
 		writeProviders(t, filepath.Join(dir, "conf", fmt.Sprintf("%d0-%s%s", i, s.name, []string{".yaml", ".yml"}[i%2])),
 			files[i%len(files)], s.withVersion(protocols[i%len(protocols)]))
 	}
-	writeProviders(t, filepath.Join(dir, "conf", "90-token.json"), "v1", forServiceAccounts())
+	writeProviders(t, filepath.Join(dir, "conf", "90-token.json"), "v1", tokenAttributesProvider())
 	writeFile(t, filepath.Join(dir, "conf", "README"), "which is not read")
 	return filepath.Join(dir, "conf")
 }
 
-// forServiceAccounts returns a provider that has credentials only for service accounts. For a
+// tokenAttributesProvider returns a provider that has credentials only for service accounts. For a
 // static pod its plugin runs and returns no credentials.
-func forServiceAccounts() provider {
+func tokenAttributesProvider() provider {
 	const host = "registry.example"
 	return provider{
 		name: plugins.Token, version: "v1", images: []string{host}, args: []string{"--registry", host, "--audience", host, "--optional"},
@@ -84,9 +84,9 @@ func forServiceAccounts() provider {
 func TestPlugins(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
-	all := sites(t, net)
+	all := newProviderSites(t, net)
 	t.Run("configuration", func(t *testing.T) {
-		for i, c := range configurations {
+		for i, c := range providerConfigFiles {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				for _, a := range c.needs {
@@ -101,7 +101,7 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-func testPlugins(t *testing.T, net *testcloud.FakeNetwork, all []site, repo, config string) {
+func testPlugins(t *testing.T, net *testcloud.FakeNetwork, all []providerSite, repo, config string) {
 	var pods []*corev1.Pod
 	for _, s := range all {
 		pods = append(pods, node.NewPod("default", s.name, s.registry.PushApp(t, repo, "v1")))
@@ -124,7 +124,7 @@ func testPlugins(t *testing.T, net *testcloud.FakeNetwork, all []site, repo, con
 
 // checkPull checks that the registry accepted the plugin's user and rejected only anonymous
 // requests.
-func (s site) checkPull(t *testing.T, repo string) {
+func (s providerSite) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
 		if len(r.LogLines(t, "/v2/"+repo+"/manifests/", "HEAD", "auth.user.name="+s.user)) == 0 {

@@ -31,18 +31,18 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// imagePresentEvent returns the text of a pod's event if the kubelet did not pull the image again.
-func imagePresentEvent() string {
+// imagePresentMessage returns the text of a pod's event if the kubelet did not pull the image again.
+func imagePresentMessage() string {
 	if node.FeaturePullRecords.IsEnabled() {
 		return "already present on machine and can be accessed by the pod"
 	}
 	return "already present on machine\"" // the quotation mark ends the message
 }
 
-// prepulled is a node on which regcred instead of the kubelet pulls images into the runtime. It
+// prepulledNode is a node on which regcred instead of the kubelet pulls images into the runtime. It
 // pulls the images of node.example with the node's plugin, and the image of team.example with a
 // pull secret.
-type prepulled struct {
+type prepulledNode struct {
 	kubelet    *node.Kubelet
 	node, team *node.Registry
 	user       string   // path of the file in which the plugin reads its user name
@@ -50,10 +50,10 @@ type prepulled struct {
 	private    string   // the image of team.example
 }
 
-func startPrepulled(t *testing.T) *prepulled {
+func startPrepulledNode(t *testing.T) *prepulledNode {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
-	p := &prepulled{team: startRegistry(t, net, "team.example", "ci"), user: writeFile(t, filepath.Join(dir, "user"), "prepull")}
+	p := &prepulledNode{team: startRegistry(t, net, "team.example", "ci"), user: writeFile(t, filepath.Join(dir, "user"), "prepull")}
 	p.node = node.StartRegistry(t, net, "node.example", testregistry.Options{
 		Auth: testregistry.AuthBearer, Users: map[string]string{"prepull": canary.PasswordSecret, "kubelet": canary.PasswordSecret},
 	})
@@ -74,7 +74,7 @@ func startPrepulled(t *testing.T) *prepulled {
 // every pod can use them. Under AlwaysVerify it pulls them again, with the pod's credentials.
 func TestPrepull(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	p := startPrepulled(t)
+	p := startPrepulledNode(t)
 	if !t.Run("refused", p.testRefused) || !t.Run("pull", p.testPull) {
 		return
 	}
@@ -84,7 +84,7 @@ func TestPrepull(t *testing.T) {
 }
 
 // writePullSecret writes a docker config file with a credential for team.example.
-func (p *prepulled) writePullSecret(t *testing.T) (path string) {
+func (p *prepulledNode) writePullSecret(t *testing.T) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "config.json"),
 		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.PasswordSecret))
@@ -98,7 +98,7 @@ func writeImageList(t *testing.T, images ...string) (path string) {
 
 // testRefused verifies that regcred prepull rejects a pod's credentials unless --allow-all-pods is
 // set.
-func (p *prepulled) testRefused(t *testing.T) {
+func (p *prepulledNode) testRefused(t *testing.T) {
 	file := writeImageList(t, p.private)
 	for _, flags := range [][]string{
 		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.writePullSecret(t)},
@@ -113,7 +113,7 @@ func (p *prepulled) testRefused(t *testing.T) {
 	}
 }
 
-func (p *prepulled) testPull(t *testing.T) {
+func (p *prepulledNode) testPull(t *testing.T) {
 	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, p.images...)).checkOutput(t, 0,
 		"pulling into containerd ", "ok      "+p.images[0]+": pulled ", "ok      2 images: 2 pulled")
 	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, p.private)).checkOutput(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
@@ -131,7 +131,7 @@ func (p *prepulled) testPull(t *testing.T) {
 }
 
 // startPod starts a pod that pulls its image only if the image is not present.
-func (p *prepulled) startPod(t *testing.T, name, image string) *corev1.Pod {
+func (p *prepulledNode) startPod(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -140,7 +140,7 @@ func (p *prepulled) startPod(t *testing.T, name, image string) *corev1.Pod {
 }
 
 // waitEvent waits for an event of a pod in the kubelet's log.
-func (p *prepulled) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
+func (p *prepulledNode) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
 	t.Helper()
 	object := fmt.Sprintf("object=%q", pod.Namespace+"/"+pod.Name+"-"+p.kubelet.Options.Name)
 	node.Eventually(t, 30*time.Second, func(context.Context) error {
@@ -154,13 +154,13 @@ func (p *prepulled) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
 	})
 }
 
-func (p *prepulled) testDefaultPolicy(t *testing.T) {
+func (p *prepulledNode) testDefaultPolicy(t *testing.T) {
 	p.node.ResetLog()
 	p.team.ResetLog()
 	ours, private := p.startPod(t, "default", p.images[0]), p.startPod(t, "default-private", p.private)
 	for _, pod := range []*corev1.Pod{ours, private} {
 		p.kubelet.WaitStaticPodRunning(t, pod)
-		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
+		p.waitEvent(t, pod, "Pulled", imagePresentMessage())
 	}
 	if got := append(p.node.Requests(), p.team.Requests()...); len(got) > 0 {
 		t.Errorf("the registries were called: %q", registryResponses(got))
@@ -174,7 +174,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	}
 }
 
-func (p *prepulled) testAlwaysVerify(t *testing.T) {
+func (p *prepulledNode) testAlwaysVerify(t *testing.T) {
 	settings := node.FeaturePullRecords.EnablingConfig(t)
 	p.kubelet.Restart(t, func(o *node.KubeletOptions) {
 		o.Config = map[string]any{"imagePullCredentialsVerificationPolicy": "AlwaysVerify"}
@@ -197,8 +197,8 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	}
 }
 
-// prepullSpeed is a runtime with images to pull, 8 at a time.
-type prepullSpeed struct {
+// prepullBenchmark is a runtime with images to pull, 8 at a time.
+type prepullBenchmark struct {
 	runtime  *node.Containerd
 	registry *node.Registry
 	images   []string
@@ -206,13 +206,13 @@ type prepullSpeed struct {
 	runs     string   // path of the file with a line for each run of the plugin
 }
 
-const pullsAtOnce = 8
+const maxConcurrentPulls = 8
 
-func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
+func startPrepullBenchmark(t *testing.T, images int) *prepullBenchmark {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	registry := startRegistry(t, net, "", "ci")
-	s := &prepullSpeed{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
+	s := &prepullBenchmark{runtime: node.StartContainerd(t, net), registry: registry, runs: filepath.Join(dir, "runs")}
 	for i := range images {
 		repo := fmt.Sprintf("team/app-%d", i)
 		must.Get(registry.Server.Push(repo, "v1", testregistry.Image{LayerSize: 512 << 10, Seed: int64(i)}))(t)
@@ -227,7 +227,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	})
 	s.args = []string{
 		"prepull", "--config", config, "--bin-dir", filepath.Join(dir, "bin"), "--no-node-config", "--runtime-endpoint", s.runtime.Endpoint(),
-		"--parallel", fmt.Sprint(pullsAtOnce), "-f", writeImageList(t, s.images...), "-o", "json",
+		"--parallel", fmt.Sprint(maxConcurrentPulls), "-f", writeImageList(t, s.images...), "-o", "json",
 	}
 	return s
 }
@@ -237,10 +237,10 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 func TestSpeedPrepull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	rounds, images := 1, 10
-	if *speed {
+	if *runSpeedTests {
 		rounds, images = 7, 50
 	}
-	s := startPrepullSpeed(t, images)
+	s := startPrepullBenchmark(t, images)
 	ways := []func(*testing.T){s.measureRegcred, s.measureManually}
 	times := make([][]time.Duration, len(ways))
 	for round := range rounds {
@@ -250,7 +250,7 @@ func TestSpeedPrepull(t *testing.T) {
 			ways[way](t)
 			times[way] = append(times[way], time.Since(began))
 			s.checkDownloads(t)
-			s.remove(t)
+			s.removeImages(t)
 		}
 	}
 	runs, err := os.ReadFile(s.runs)
@@ -259,13 +259,13 @@ func TestSpeedPrepull(t *testing.T) {
 	}
 	regcred, hand := median(times[0]), median(times[1])
 	t.Logf("%d images, %d at a time, median of %d rounds: regcred prepull %v, CRI calls with credentials given by hand %v, ratio %.3f; "+
-		"the fastest: %v, %v, %.3f", images, pullsAtOnce, rounds, regcred.Round(time.Millisecond), hand.Round(time.Millisecond), ratio(regcred, hand),
+		"the fastest: %v, %v, %.3f", images, maxConcurrentPulls, rounds, regcred.Round(time.Millisecond), hand.Round(time.Millisecond), ratio(regcred, hand),
 		times[0][0].Round(time.Millisecond), times[1][0].Round(time.Millisecond), ratio(times[0][0], times[1][0]))
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-func (s *prepullSpeed) measureRegcred(t *testing.T) {
+func (s *prepullBenchmark) measureRegcred(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), node.RegcredPath(), s.args...).Output()
 	var report struct{ Counts map[string]int }
 	if err := errors.Join(err, json.Unmarshal(out, &report)); err != nil {
@@ -276,9 +276,9 @@ func (s *prepullSpeed) measureRegcred(t *testing.T) {
 	}
 }
 
-func (s *prepullSpeed) measureManually(t *testing.T) {
+func (s *prepullBenchmark) measureManually(t *testing.T) {
 	g, ctx := errgroup.WithContext(t.Context())
-	g.SetLimit(pullsAtOnce)
+	g.SetLimit(maxConcurrentPulls)
 	for _, image := range s.images {
 		g.Go(func() error {
 			_, err := s.runtime.PullImage(ctx, &runtimeapi.PullImageRequest{
@@ -292,7 +292,7 @@ func (s *prepullSpeed) measureManually(t *testing.T) {
 
 // checkDownloads checks that the runtime downloaded a configuration and two layers of each image
 // from the registry, and did not use its own store.
-func (s *prepullSpeed) checkDownloads(t *testing.T) {
+func (s *prepullBenchmark) checkDownloads(t *testing.T) {
 	t.Helper()
 	blobs := 0
 	for _, r := range s.registry.Requests() {
@@ -306,8 +306,8 @@ func (s *prepullSpeed) checkDownloads(t *testing.T) {
 	s.registry.ResetLog()
 }
 
-// remove removes the images, all of which must exist.
-func (s *prepullSpeed) remove(t *testing.T) {
+// removeImages removes the images, all of which must exist.
+func (s *prepullBenchmark) removeImages(t *testing.T) {
 	t.Helper()
 	for _, image := range s.images {
 		if !s.runtime.HasImage(t, image) {

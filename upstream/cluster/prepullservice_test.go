@@ -24,9 +24,9 @@ const (
 	prepullSecret  = "/etc/regcred/registry-password"
 )
 
-// prepullMachine returns a machine with the prepull service of deploy/. Its pause image requires a
+// startPrepullMachine returns a machine with the prepull service of deploy/. Its pause image requires a
 // credential. It has no list of images yet.
-func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
+func startPrepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	registry = node.StartRegistry(t, net, "", testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
@@ -59,7 +59,7 @@ func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pau
 // and later starts must not be delayed again.
 func TestPrepullService(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	m, registry, pause := prepullMachine(t)
+	m, registry, pause := startPrepullMachine(t)
 	if got := unitState(t, m, prepullService); got != "inactive" || m.Containerd.HasImage(t, pause) {
 		t.Errorf("without a list it is %s", got)
 	}
@@ -73,7 +73,7 @@ func TestPrepullService(t *testing.T) {
 	if pulls := registry.ManifestRequests("infra/pause"); !m.Containerd.HasImage(t, pause) || len(pulls) == 0 || pulls[len(pulls)-1].User != "ci" {
 		t.Errorf("pulled %+v:\n%s", pulls, m.UnitLog(t, prepullService))
 	}
-	pulled, started := property(t, m, prepullService, "ActiveEnterTimestampMonotonic"), property(t, m, "kubelet", "ExecMainStartTimestampMonotonic")
+	pulled, started := unitProperty(t, m, prepullService, "ActiveEnterTimestampMonotonic"), unitProperty(t, m, "kubelet", "ExecMainStartTimestampMonotonic")
 	if fmt.Sprintf("%20s", pulled) >= fmt.Sprintf("%20s", started) {
 		t.Errorf("it was done after %s µs, and the kubelet started after %s", pulled, started)
 	}
@@ -115,10 +115,10 @@ func restartWithBrokenService(t *testing.T, m *node.Machine, why string) {
 
 func unitState(t *testing.T, m *node.Machine, unit string) string {
 	t.Helper()
-	return property(t, m, unit, "ActiveState")
+	return unitProperty(t, m, unit, "ActiveState")
 }
 
-func property(t *testing.T, m *node.Machine, unit, name string) string {
+func unitProperty(t *testing.T, m *node.Machine, unit, name string) string {
 	t.Helper()
 	return strings.TrimSpace(m.Run(t, "systemctl", "show", "--property="+name, "--value", unit))
 }

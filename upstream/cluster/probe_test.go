@@ -29,5 +29,5 @@ func TestProbe(t *testing.T) {
 	if now := l.registry[firstHost].ManifestRequests("team/probe"); len(now) <= len(before) {
 		t.Errorf("pulls before %v, after %v", before, now)
 	}
-	l.regcred(t, v1, 0, "status")
+	l.runRegcred(t, v1, 0, "status")
 }

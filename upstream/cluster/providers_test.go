@@ -32,7 +32,7 @@ func writeProviders(t *testing.T, path, version string, providers ...provider) s
 	t.Helper()
 	var entries []map[string]any
 	for _, p := range providers {
-		entries = append(entries, p.entry())
+		entries = append(entries, p.configEntry())
 	}
 	data := must.Get(yaml.Marshal(map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/" + version, "kind": "CredentialProviderConfig", "providers": entries,
@@ -40,7 +40,7 @@ func writeProviders(t *testing.T, path, version string, providers ...provider) s
 	return writeFile(t, path, string(data))
 }
 
-func (p provider) entry() map[string]any {
+func (p provider) configEntry() map[string]any {
 	entry := map[string]any{
 		"name": p.name, "apiVersion": "credentialprovider.kubelet.k8s.io/" + p.version,
 		"matchImages": p.images, "defaultCacheDuration": "1m", "args": p.args,

@@ -21,7 +21,7 @@ import (
 // testRefusals verifies that messages of the Node authorizer and NodeRestriction contain the texts
 // for which regcred's errors give advice. The two nodes do not exist. To the API server, a pod runs
 // on the node that is named in its spec.
-func (s *serviceAccountScene) testRefusals(t *testing.T) {
+func (s *serviceAccountTest) testRefusals(t *testing.T) {
 	s.control.AddServiceAccount(t, "team", "placed", nil)
 	s.control.AddServiceAccount(t, "team", "unplaced", nil)
 	request := func(on string) regcred.TokenRequest {

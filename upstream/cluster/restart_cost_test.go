@@ -22,7 +22,7 @@ import (
 // TestRestartCost measures the cost of restarting a kubelet (with -speed -v). It verifies that a
 // switch of generations costs nothing: the node's pods stay ready.
 func TestRestartCost(t *testing.T) {
-	if !*speed {
+	if !*runSpeedTests {
 		t.Skip("only with -speed: it measures, and takes its time for it")
 	}
 	node.SkipUnlessSupported(t)
@@ -39,7 +39,7 @@ func TestRestartCost(t *testing.T) {
 	}{{"flip", flip, false}, {"restart", restart, true}} {
 		var took, pull, unready []time.Duration
 		for i := range 5 {
-			watch := l.measureUnready(t, probed)
+			watch := l.startUnreadyMeasurement(t, probed)
 			begin := time.Now()
 			change.make(i)
 			took = append(took, time.Since(begin))
@@ -71,12 +71,12 @@ func (l *lifecycleMachine) startProbedPod(t *testing.T) *corev1.Pod {
 	}}
 	l.m.Kubelet.AddStaticPod(t, pod)
 	l.m.Kubelet.WaitStaticPodRunning(t, pod)
-	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.podReady(ctx, pod) })
+	node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.checkPodReady(ctx, pod) })
 	return pod
 }
 
-// podReady returns an error if the kubelet does not report a pod as ready.
-func (l *lifecycleMachine) podReady(ctx context.Context, pod *corev1.Pod) error {
+// checkPodReady returns an error if the kubelet does not report a pod as ready.
+func (l *lifecycleMachine) checkPodReady(ctx context.Context, pod *corev1.Pod) error {
 	pods, err := l.m.Kubelet.Pods(ctx)
 	if err != nil {
 		return err
@@ -91,15 +91,15 @@ func (l *lifecycleMachine) podReady(ctx context.Context, pod *corev1.Pod) error 
 	return errors.New("the pod is not ready")
 }
 
-// measureUnready polls a pod until end is called and the pod is ready. end returns how long the pod
+// startUnreadyMeasurement polls a pod until end is called and the pod is ready. end returns how long the pod
 // was not ready.
-func (l *lifecycleMachine) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
+func (l *lifecycleMachine) startUnreadyMeasurement(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var lost time.Duration
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for last := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-			now, err := time.Now(), l.podReady(t.Context(), pod)
+			now, err := time.Now(), l.checkPodReady(t.Context(), pod)
 			if err != nil {
 				lost += time.Since(last)
 			}
@@ -107,7 +107,7 @@ func (l *lifecycleMachine) measureUnready(t *testing.T, pod *corev1.Pod) (end fu
 		}
 	})
 	return func() time.Duration {
-		node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.podReady(ctx, pod) })
+		node.Eventually(t, restartTimeout, func(ctx context.Context) error { return l.checkPodReady(ctx, pod) })
 		cancel()
 		watching.Wait()
 		return lost

@@ -36,7 +36,7 @@ type unitResult struct {
 	Took        time.Duration
 }
 
-func (u unitClient) do(ctx context.Context, what string, before service.State, want service.HealthCriteria) (c unitResult, err error) {
+func (u unitClient) callUnit(ctx context.Context, what string, before service.State, want service.HealthCriteria) (c unitResult, err error) {
 	request, err := json.Marshal(map[string]any{"Before": before, "Want": want})
 	if err != nil {
 		return c, err
@@ -48,15 +48,15 @@ func (u unitClient) do(ctx context.Context, what string, before service.State, w
 	return c, json.Unmarshal(said, &c)
 }
 
-func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
+func (u unitClient) requireCall(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
 	t.Helper()
-	return must.Get(u.do(t.Context(), what, before, want))(t)
+	return must.Get(u.callUnit(t.Context(), what, before, want))(t)
 }
 
-// state returns the unit's state.
-func (u unitClient) state(t *testing.T) service.State {
+// unitState returns the unit's state.
+func (u unitClient) unitState(t *testing.T) service.State {
 	t.Helper()
-	c := u.mustDo(t, "state", service.State{}, service.HealthCriteria{})
+	c := u.requireCall(t, "state", service.State{}, service.HealthCriteria{})
 	if c.Error != "" {
 		t.Fatal(c.Error)
 	}
@@ -109,13 +109,13 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	want := service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz", MinHealthy: 3 * time.Second}
 	restart := func() (before service.State, c unitResult) {
 		t.Helper()
-		before = u.state(t)
+		before = u.unitState(t)
 		for _, what := range []string{"reload", "restart"} {
-			if c := u.mustDo(t, what, before, want); c.Error != "" {
+			if c := u.requireCall(t, what, before, want); c.Error != "" {
 				t.Fatal(c.Error)
 			}
 		}
-		return before, u.mustDo(t, "wait", before, want)
+		return before, u.requireCall(t, "wait", before, want)
 	}
 
 	before, c := restart()
@@ -123,7 +123,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 		t.Errorf("from %+v to %+v", before, c)
 	}
 	t.Logf("healthy for %s after %s", want.MinHealthy, c.Took)
-	if c := u.mustDo(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
+	if c := u.requireCall(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
 		t.Errorf("got %+v", c)
 	}
 
@@ -142,7 +142,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	}
 
 	m.WriteFile(t, dropIn, "[Service]\nExecStart=\nExecStart=./kubelet\n", 0o644)
-	if c := u.mustDo(t, "reload", before, want); !strings.Contains(c.Error, "(bad-setting)") || c.Hint == "" {
+	if c := u.requireCall(t, "reload", before, want); !strings.Contains(c.Error, "(bad-setting)") || c.Hint == "" {
 		t.Errorf("a bad unit: %+v", c)
 	} else {
 		t.Log(c.Error)
@@ -181,20 +181,20 @@ func restartUnits(t *testing.T, m *node.Machine) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := unitClient{m, tt.name + ".service"}
-			before := u.state(t)
-			checkError(t, "restart", u.mustDo(t, "restart", before, want).Error, tt.restart)
-			checkError(t, "wait", u.mustDo(t, "wait", before, want).Error, tt.wait)
+			before := u.unitState(t)
+			checkError(t, "restart", u.requireCall(t, "restart", before, want).Error, tt.restart)
+			checkError(t, "wait", u.requireCall(t, "wait", before, want).Error, tt.wait)
 		})
 	}
 	t.Run("limited, put right", func(t *testing.T) {
 		u := unitClient{m, "limited.service"}
-		before := u.state(t)
+		before := u.unitState(t)
 		if before.Active != "failed" {
 			t.Fatalf("got %s", before)
 		}
 		m.Run(t, "touch", "/run/well")
-		checkError(t, "restart", u.mustDo(t, "restart", before, want).Error, "")
-		checkError(t, "wait", u.mustDo(t, "wait", before, want).Error, "")
+		checkError(t, "restart", u.requireCall(t, "restart", before, want).Error, "")
+		checkError(t, "wait", u.requireCall(t, "wait", before, want).Error, "")
 	})
 	for _, tt := range []struct {
 		want      string
@@ -207,14 +207,14 @@ func restartUnits(t *testing.T, m *node.Machine) {
 			u := unitClient{m, "slow.service"}
 			ended := make(chan unitResult, 1)
 			go func() {
-				c, err := u.do(t.Context(), "restart", service.State{}, want)
+				c, err := u.callUnit(t.Context(), "restart", service.State{}, want)
 				if err != nil {
 					c.Error = err.Error()
 				}
 				ended <- c
 			}()
 			node.Eventually(t, time.Minute, func(ctx context.Context) error {
-				c, err := u.do(ctx, "state", service.State{}, want)
+				c, err := u.callUnit(ctx, "state", service.State{}, want)
 				if err == nil && c.State.Job == 0 {
 					err = errors.New("it has no job")
 				}

@@ -24,24 +24,24 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// userKey is the annotation with the user name of a service account.
-const userKey = "registry.example/user"
+// usernameKey is the annotation with the user name of a service account.
+const usernameKey = "registry.example/user"
 
-// serviceAccountScene is a cluster with a registry that trusts the tokens of its service accounts. The host in an
+// serviceAccountTest is a cluster with a registry that trusts the tokens of its service accounts. The host in an
 // image selects the provider.
-type serviceAccountScene struct {
+type serviceAccountTest struct {
 	guard   *tokenRegistry
-	sts     *exchange
+	sts     *tokenExchange
 	control *node.ControlPlane
 	kubelet *node.Kubelet
 	ours    regcredOnNode
 }
 
-func startServiceAccountScene(t *testing.T) *serviceAccountScene {
+func startServiceAccountTest(t *testing.T) *serviceAccountTest {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
 	control := node.StartControlPlane(t)
-	s := &serviceAccountScene{
+	s := &serviceAccountTest{
 		control: control,
 		guard: startTokenRegistry(t, net, control, testregistry.Options{
 			Users: map[string]string{"ci": canary.PasswordSecret, "robot": canary.PasswordSecret},
@@ -50,7 +50,7 @@ func startServiceAccountScene(t *testing.T) *serviceAccountScene {
 				{User: "team.puller", Prefix: "private", Pull: true},
 			},
 		}),
-		sts: startExchange(t, control, "sts.example", canary.PasswordSecret),
+		sts: startTokenExchange(t, control, "sts.example", canary.PasswordSecret),
 	}
 	s.addObjects(t)
 	config, binDir := s.writeConfig(t)
@@ -71,23 +71,23 @@ func dockerConfig(hostsAndUsers ...string) string {
 	var entries []string
 	for i := 0; i < len(hostsAndUsers); i += 2 {
 		user := hostsAndUsers[i+1]
-		entries = append(entries, fmt.Sprintf(`%q: {"username": %q, "password": %q}`, hostsAndUsers[i], user, wrongPassword(user)))
+		entries = append(entries, fmt.Sprintf(`%q: {"username": %q, "password": %q}`, hostsAndUsers[i], user, wrongPasswordMessage(user)))
 	}
 	return `{"auths": {` + strings.Join(entries, ", ") + `}}`
 }
 
-// wrongPassword returns a password that every registry rejects.
-func wrongPassword(user string) string { return canary.Marker + "wrong-" + user }
+// wrongPasswordMessage returns a password that every registry rejects.
+func wrongPasswordMessage(user string) string { return canary.Marker + "wrong-" + user }
 
-func (s *serviceAccountScene) addObjects(t *testing.T) {
+func (s *serviceAccountTest) addObjects(t *testing.T) {
 	t.Helper()
 	c := s.control
 	c.AddNamespace(t, "team")
 	c.AddServiceAccount(t, "team", "puller", nil)
 	c.AddServiceAccount(t, "team", "other", nil)
-	c.AddServiceAccount(t, "team", "named", map[string]string{userKey: "app-of-team"})
-	c.AddPullSecret(t, "team", "host", "order.example", "secret", wrongPassword("secret"))
-	c.AddPullSecret(t, "team", "path", "order.example/open", "secret-path", wrongPassword("secret-path"))
+	c.AddServiceAccount(t, "team", "named", map[string]string{usernameKey: "app-of-team"})
+	c.AddPullSecret(t, "team", "host", "order.example", "secret", wrongPasswordMessage("secret"))
+	c.AddPullSecret(t, "team", "path", "order.example/open", "secret-path", wrongPasswordMessage("secret-path"))
 	for _, audience := range []string{"pass.example", "required.example", "optional.example", "sts.example", "echo.example", "order.example", "static.example"} {
 		c.AllowAudience(t, audience)
 	}
@@ -109,7 +109,7 @@ func (p provider) withTokenAttribute(field string, value any) provider {
 }
 
 // writeConfig writes the kubelet's configuration.
-func (s *serviceAccountScene) writeConfig(t *testing.T) (config, binDir string) {
+func (s *serviceAccountTest) writeConfig(t *testing.T) (config, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	static := func(name, host, user, password string) provider {
@@ -118,11 +118,11 @@ func (s *serviceAccountScene) writeConfig(t *testing.T) (config, binDir string) 
 			"--host", host, "--username", user, "--password-file", file, "--cache-duration", "0s",
 		}}
 	}
-	asNamed := "--username={annotation:" + userKey + "}"
+	asNamed := "--username={annotation:" + usernameKey + "}"
 	tokens := []provider{
 		tokenProvider("pass", "pass.example"),
-		tokenProvider("required", "required.example", asNamed).withTokenAttribute("requiredServiceAccountAnnotationKeys", []string{userKey}),
-		tokenProvider("optional", "optional.example", asNamed).withTokenAttribute("optionalServiceAccountAnnotationKeys", []string{userKey}),
+		tokenProvider("required", "required.example", asNamed).withTokenAttribute("requiredServiceAccountAnnotationKeys", []string{usernameKey}),
+		tokenProvider("optional", "optional.example", asNamed).withTokenAttribute("optionalServiceAccountAnnotationKeys", []string{usernameKey}),
 		tokenProvider("exchange", "exchange.example", "--audience", "sts.example", "--username", "robot", "--exchange-url", s.sts.URL+"/token").
 			withTokenAttribute("serviceAccountTokenAudience", "sts.example").withTokenAttribute("cacheType", "ServiceAccount"),
 		tokenProvider("echo", "echo.example").withTokenAttribute("cacheType", "ServiceAccount"),
@@ -131,7 +131,7 @@ func (s *serviceAccountScene) writeConfig(t *testing.T) (config, binDir string) 
 		tokenProvider("without", "static.example", "--optional").withTokenAttribute("requireServiceAccount", false),
 	}
 	statics := []provider{
-		static("order-first", "order.example", "first", wrongPassword("first")), static("order-last", "order.example", "last", wrongPassword("last")),
+		static("order-first", "order.example", "first", wrongPasswordMessage("first")), static("order-last", "order.example", "last", wrongPasswordMessage("last")),
 		static("node", "static.example", "ci", canary.PasswordSecret),
 	}
 	list := append([]provider{statics[0]}, append(tokens, statics[1:]...)...)
@@ -210,7 +210,7 @@ var pullCases = []pullCase{
 // pod, regcred's keyring must return the credentials that the kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	s := startServiceAccountScene(t)
+	s := startServiceAccountTest(t)
 	t.Run("pods", func(t *testing.T) {
 		for _, c := range pullCases {
 			t.Run(c.name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestServiceAccounts(t *testing.T) {
 				s.testPull(t, c)
 			})
 		}
-		t.Run("static pods", func(t *testing.T) { t.Parallel(); s.testStatic(t) })
+		t.Run("static pods", func(t *testing.T) { t.Parallel(); s.testStaticPod(t) })
 		t.Run("calls", func(t *testing.T) { t.Parallel(); s.testCalls(t) })
 		t.Run("permission", func(t *testing.T) { t.Parallel(); s.testPermission(t) })
 		t.Run("refusals", func(t *testing.T) { t.Parallel(); s.testRefusals(t) })
@@ -226,10 +226,10 @@ func TestServiceAccounts(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
-// pod creates a pod in namespace team with an image that is new to the node.
-func (s *serviceAccountScene) pod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
+// newPod creates a pod in namespace team with an image that is new to the node.
+func (s *serviceAccountTest) newPod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
 	t.Helper()
-	pod := node.NewPod("team", name, s.guard.push(t, host, repo))
+	pod := node.NewPod("team", name, s.guard.pushImage(t, host, repo))
 	pod.Spec.ServiceAccountName = account
 	for _, secret := range secrets {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
@@ -246,7 +246,7 @@ func (c pullCase) withoutCacheType() pullCase {
 	return c
 }
 
-func (s *serviceAccountScene) testPull(t *testing.T, c pullCase) {
+func (s *serviceAccountTest) testPull(t *testing.T, c pullCase) {
 	if !node.FeatureCacheType.IsEnabled() {
 		c = c.withoutCacheType()
 	}
@@ -254,7 +254,7 @@ func (s *serviceAccountScene) testPull(t *testing.T, c pullCase) {
 		c.log = c.err // the kubelet logs regcred's error
 	}
 	host, repo, _ := strings.Cut(c.image, "/")
-	pod := s.pod(t, strings.ReplaceAll(c.name, " ", "-"), c.account, host, repo, c.secrets...)
+	pod := s.newPod(t, strings.ReplaceAll(c.name, " ", "-"), c.account, host, repo, c.secrets...)
 	if c.acceptedIndex < 0 {
 		event := s.control.WaitEvent(t, pod, append([]string{"Failed: Failed to pull image", c.image + ":v1"}, c.events...)...)
 		t.Log(event)
@@ -295,7 +295,7 @@ func (c pullCase) checkEvent(t *testing.T, event string) {
 
 // checkRefusal checks that regcred and the kubelet's log report why a provider has no credentials.
 // The kubelet runs with -v=5, because it logs skipped providers only at that level.
-func (s *serviceAccountScene) checkRefusal(t *testing.T, c pullCase, f lookupResult) {
+func (s *serviceAccountTest) checkRefusal(t *testing.T, c pullCase, f lookupResult) {
 	t.Helper()
 	failure := providerFailure(t, s.kubelet, node.FailureFilter{Provider: c.provider, Image: c.image})
 	if (c.log == "") != (failure == "") || !strings.Contains(failure, c.log) {
@@ -322,17 +322,17 @@ func (s *serviceAccountScene) checkRefusal(t *testing.T, c pullCase, f lookupRes
 	}
 }
 
-// testStatic verifies static pods, which have no service account. The kubelet must skip a provider
+// testStaticPod verifies static pods, which have no service account. The kubelet must skip a provider
 // that requires one, and run the plugins of other providers without a token.
-func (s *serviceAccountScene) testStatic(t *testing.T) {
-	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
-	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))
+func (s *serviceAccountTest) testStaticPod(t *testing.T) {
+	served := node.NewPod("team", "served", s.guard.pushImage(t, "static.example", "open/static"))
+	skipped := node.NewPod("team", "skipped", s.guard.pushImage(t, "pass.example", "open/static"))
 	s.kubelet.AddStaticPod(t, served)
 	s.kubelet.AddStaticPod(t, skipped)
 	t.Cleanup(func() { s.kubelet.RemoveStaticPod(t, served); s.kubelet.RemoveStaticPod(t, skipped) })
 	s.kubelet.WaitStaticPodRunning(t, served)
 	t.Log(s.kubelet.WaitStaticPodWaiting(t, skipped, "401 Unauthorized"))
-	s.waitMirror(t, "served-node", "skipped-node")
+	s.waitMirrorPods(t, "served-node", "skipped-node")
 
 	f := s.ours.checkSameAsKubelet(t, s.guard, "team", "served-node", "static.example/open/static:v1", 0)
 	if diff := cmp.Diff([]string{"without", "node"}, f.ran); diff != "" {
@@ -345,8 +345,8 @@ func (s *serviceAccountScene) testStatic(t *testing.T) {
 	}
 }
 
-// waitMirror waits until the API server has the mirror pods of static pods.
-func (s *serviceAccountScene) waitMirror(t *testing.T, names ...string) {
+// waitMirrorPods waits until the API server has the mirror pods of static pods.
+func (s *serviceAccountTest) waitMirrorPods(t *testing.T, names ...string) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
 		for _, name := range names {
@@ -359,12 +359,12 @@ func (s *serviceAccountScene) waitMirror(t *testing.T, names ...string) {
 }
 
 // testCalls verifies the number of API requests for several pods of one service account.
-func (s *serviceAccountScene) testCalls(t *testing.T) {
+func (s *serviceAccountTest) testCalls(t *testing.T) {
 	const pods = 5
 	s.control.AddServiceAccount(t, "team", "many", nil)
 	var list []*corev1.Pod
 	for i := range pods {
-		list = append(list, s.pod(t, fmt.Sprint("many-", i), "many", "exchange.example", fmt.Sprint("open/many-", i)))
+		list = append(list, s.newPod(t, fmt.Sprint("many-", i), "many", "exchange.example", fmt.Sprint("open/many-", i)))
 	}
 	for _, pod := range list {
 		s.control.WaitRunning(t, pod)
@@ -373,7 +373,7 @@ func (s *serviceAccountScene) testCalls(t *testing.T) {
 	if node.FeatureSharedTokens.IsEnabled() {
 		want = 1
 	}
-	if got := s.tokenRequests(t, "many"); got != want {
+	if got := s.countTokenRequests(t, "many"); got != want {
 		t.Errorf("the kubelet made %d TokenRequests for %d pods of one service account, want %d", got, pods, want)
 	}
 	ofAccount := 1
@@ -387,25 +387,25 @@ func (s *serviceAccountScene) testCalls(t *testing.T) {
 		{"ServiceAccount", "exchange", "exchange.example/open/many:v1", ofAccount},
 		{"Token", "pass", "pass.example/open/many:v1", pods},
 	} {
-		before := s.tokenRequests(t, "many")
-		client := s.ours.client(t)
-		keyring, ran := s.ours.keyring(t, client)
+		before := s.countTokenRequests(t, "many")
+		client := s.ours.newClient(t)
+		keyring, ran := s.ours.newKeyring(t, client)
 		for _, pod := range list {
-			if f := lookUp(t, client, keyring, ran, pod.Namespace, pod.Name, tt.image); len(f.logins) != 1 {
+			if f := lookUpCredential(t, client, keyring, ran, pod.Namespace, pod.Name, tt.image); len(f.logins) != 1 {
 				t.Errorf("cacheType %s: %d credentials for pod %s, want 1", tt.cacheType, len(f.logins), pod.Name)
 			}
 		}
-		if got := s.tokenRequests(t, "many") - before; got != tt.want {
+		if got := s.countTokenRequests(t, "many") - before; got != tt.want {
 			t.Errorf("cacheType %s: %d TokenRequests for %d pods, want %d", tt.cacheType, got, pods, tt.want)
 		}
-		if got := ran.of(regcred.EventExec, tt.provider); got != tt.want {
+		if got := ran.count(regcred.EventExec, tt.provider); got != tt.want {
 			t.Errorf("cacheType %s: %d runs of the plugin for %d pods, want %d", tt.cacheType, got, pods, tt.want)
 		}
 	}
 }
 
-// tokenRequests returns how many token requests by the node for a service account were successful.
-func (s *serviceAccountScene) tokenRequests(t *testing.T, account string) (n int) {
+// countTokenRequests returns how many token requests by the node for a service account were successful.
+func (s *serviceAccountTest) countTokenRequests(t *testing.T, account string) (n int) {
 	t.Helper()
 	for _, c := range s.control.AuditCalls(t, "system:node:node") {
 		if c.Resource == "serviceaccounts/token" && c.Name == account && c.Code == http.StatusCreated {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// site is a registry and the provider whose plugin has credentials for it.
-type site struct {
+// providerSite is a registry and the provider whose plugin has credentials for it.
+type providerSite struct {
 	provider          // its version is not set
 	registry registry // requires credentials
 	user     string   // user name in the registry's log
@@ -28,9 +28,9 @@ type registry interface {
 	PushApp(t testing.TB, repo, tag string) (image string)
 }
 
-// sites returns a site for each plugin that needs no service account.
-func sites(t *testing.T, net *testcloud.FakeNetwork) []site {
-	return []site{ecrSite(t, net, plugins.ECR, newAWS(t), "111122223333"), gcrSite(t, net), acrSite(t, net), dockerConfigSite(t), staticSite(t, net)}
+// newProviderSites returns a site for each plugin that needs no service account.
+func newProviderSites(t *testing.T, net *testcloud.FakeNetwork) []providerSite {
+	return []providerSite{newECRSite(t, net, plugins.ECR, newAWS(t), "111122223333"), newGCRSite(t, net), newACRSite(t, net), newDockerConfigSite(t), newStaticSite(t, net)}
 }
 
 // startRegistry starts a registry with one user.
@@ -49,29 +49,29 @@ func newAWS(t *testing.T) *testcloud.AWS {
 	return cloud
 }
 
-// ecrSite returns a site with an ECR registry. name is the plugin: this repository's or another
+// newECRSite returns a site with an ECR registry. name is the plugin: this repository's or another
 // one.
-func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) site {
+func newECRSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) providerSite {
 	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
-	return site{
+	return providerSite{
 		provider: provider{name: name, images: []string{host}, environ: cloud.Environ()},
 		registry: startRegistry(t, net, host, "AWS"), user: "AWS",
 	}
 }
 
-func gcrSite(t *testing.T, net *testcloud.FakeNetwork) site {
+func newGCRSite(t *testing.T, net *testcloud.FakeNetwork) providerSite {
 	t.Helper()
 	const host = "europe-docker.pkg.dev"
 	cloud := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.GoogleState) { s.Token = canary.PasswordSecret })
-	return site{
+	return providerSite{
 		provider: provider{name: plugins.GCR, images: []string{"*.pkg.dev"}, args: []string{"get-credentials", "--v=3"}, environ: cloud.Environ()},
 		registry: startRegistry(t, net, host, "_token"), user: "_token",
 	}
 }
 
-func acrSite(t *testing.T, net *testcloud.FakeNetwork) site {
+func newACRSite(t *testing.T, net *testcloud.FakeNetwork) providerSite {
 	t.Helper()
 	const host = "team.azurecr.io"
 	registry := startRegistry(t, net, host, testcloud.ACRUser)
@@ -81,30 +81,30 @@ func acrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	cloud.AddHosts(net)
 	net.Handle(host, cloud)
 	config := writeFile(t, filepath.Join(t.TempDir(), "azure.json"), `{"cloud": "AzurePublicCloud", "tenantId": "t", "useManagedIdentityExtension": true}`)
-	return site{
+	return providerSite{
 		provider: provider{name: plugins.ACR, images: []string{"*.azurecr.io"}, args: []string{config}, environ: append(cloud.Environ(), net.Environ()...)},
 		registry: registry, user: testcloud.ACRUser,
 	}
 }
 
-// dockerConfigSite returns a site with Debian's docker-registry. Its host is an address with a
+// newDockerConfigSite returns a site with Debian's docker-registry. Its host is an address with a
 // port.
-func dockerConfigSite(t *testing.T) site {
+func newDockerConfigSite(t *testing.T) providerSite {
 	t.Helper()
 	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.PasswordSecret})
 	config := writeFile(t, filepath.Join(t.TempDir(), "config.json"),
 		fmt.Sprintf(`{"auths": {%q: {"username": "ci", "password": %q}}}`, registry.Host, canary.PasswordSecret))
-	return site{
+	return providerSite{
 		provider: provider{name: plugins.DockerConfig, images: []string{registry.Host}, args: []string{"--config", config}},
 		registry: registry, user: "ci",
 	}
 }
 
-func staticSite(t *testing.T, net *testcloud.FakeNetwork) site {
+func newStaticSite(t *testing.T, net *testcloud.FakeNetwork) providerSite {
 	t.Helper()
 	const host = "registry.example"
 	password := writeFile(t, filepath.Join(t.TempDir(), "password"), canary.PasswordSecret+"\n")
-	return site{
+	return providerSite{
 		provider: provider{name: plugins.Static, images: []string{host}, args: []string{"--host", host, "--username", "ci", "--password-file", password}},
 		registry: startRegistry(t, net, host, "ci"), user: "ci",
 	}

@@ -36,11 +36,11 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
+var runSpeedTests = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
-// keyringSide is regcred's or the kubelet's keyring. Each keyring looks up the pods of its own
+// keyringSubject is regcred's or the kubelet's keyring. Each keyring looks up the pods of its own
 // node, so that the API server's audit log distinguishes them.
-type keyringSide struct {
+type keyringSubject struct {
 	name   string
 	lookup func(ctx context.Context, image string, pod *corev1.Pod) (credentials int, err error)
 	execs  *atomic.Int64
@@ -69,10 +69,10 @@ providers:
 	return path, dir
 }
 
-// newRegcredSide returns regcred's keyring, with package kube.
-func newRegcredSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
+// newRegcredKeyringSubject returns regcred's keyring, with package kube.
+func newRegcredKeyringSubject(t *testing.T, control *node.ControlPlane, path string) keyringSubject {
 	t.Helper()
-	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
+	s := keyringSubject{name: "system:node:ours", execs: new(atomic.Int64)}
 	client := must.Get(kube.New(control.ClientConfig(t, s.name, "system:nodes"), kube.Options{}))(t)
 	cfg := must.Get(config.Load(path))(t)
 	ask := func(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -87,13 +87,13 @@ func newRegcredSide(t *testing.T, control *node.ControlPlane, path string) keyri
 	}))(t)
 	t.Cleanup(func() { k.Close() })
 	s.lookup = func(ctx context.Context, image string, pod *corev1.Pod) (int, error) {
-		res, err := k.Lookup(ctx, regcred.Request{Image: image, Pod: identityOf(pod)})
+		res, err := k.Lookup(ctx, regcred.Request{Image: image, Pod: podIdentity(pod)})
 		return len(res.Credentials), err
 	}
 	return s
 }
 
-func identityOf(pod *corev1.Pod) *regcred.Pod {
+func podIdentity(pod *corev1.Pod) *regcred.Pod {
 	return &regcred.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ServiceAccount: pod.Spec.ServiceAccountName}
 }
 
@@ -108,10 +108,10 @@ func (c countingPlugin) ExecPlugin(context.Context, string, string, map[string]s
 	}, nil
 }
 
-// newKubeletSide returns the kubelet's keyring with the kubelet's token manager.
-func newKubeletSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
+// newKubeletKeyringSubject returns the kubelet's keyring with the kubelet's token manager.
+func newKubeletKeyringSubject(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSubject {
 	t.Helper()
-	s := keyringSide{name: "system:node:theirs", execs: new(atomic.Int64)}
+	s := keyringSubject{name: "system:node:theirs", execs: new(atomic.Int64)}
 	client, err := kubernetes.NewForConfig(control.ClientConfig(t, s.name, "system:nodes"))
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +134,8 @@ func newKubeletSide(t *testing.T, control *node.ControlPlane, path, binDir strin
 	return s
 }
 
-// speedPods creates pods and their service accounts on a node without a kubelet.
-func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, accounts int) []*corev1.Pod {
+// createSpeedPods creates pods and their service accounts on a node without a kubelet.
+func createSpeedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, accounts int) []*corev1.Pod {
 	t.Helper()
 	namespace := nodeName
 	control.AddNamespace(t, namespace)
@@ -158,7 +158,7 @@ func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, 
 }
 
 // lookUpAll looks up images for pods, eight at a time.
-func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
+func (s keyringSubject) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 	t.Helper()
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(8)
@@ -176,9 +176,9 @@ func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 	must.Do(t, g.Wait())
 }
 
-// calls returns how many token requests and reads of service accounts a keyring has sent to the API
+// countAPICalls returns how many token requests and reads of service accounts a keyring has sent to the API
 // server.
-func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
+func (s keyringSubject) countAPICalls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
 	t.Helper()
 	for _, call := range control.AuditCalls(t, s.name) {
 		if call.Code >= 300 {
@@ -201,7 +201,7 @@ func TestSpeedPods(t *testing.T) {
 	node.RequireDefaultKubelet(t, "its kubelet is what this program is linked with")
 	kubelet.DisableLog()
 	pods := 25
-	if *speed {
+	if *runSpeedTests {
 		pods = 500
 	}
 	const images = 20
@@ -210,8 +210,8 @@ func TestSpeedPods(t *testing.T) {
 			control := node.StartControlPlane(t)
 			control.AllowAudience(t, "registry.example")
 			path, binDir := writeSpeedConfig(t, cacheType)
-			ours, theirs := newRegcredSide(t, control, path), newKubeletSide(t, control, path, binDir)
-			ourPods, theirPods := speedPods(t, control, "ours", pods, 1), speedPods(t, control, "theirs", pods, 1)
+			ours, theirs := newRegcredKeyringSubject(t, control, path), newKubeletKeyringSubject(t, control, path, binDir)
+			ourPods, theirPods := createSpeedPods(t, control, "ours", pods, 1), createSpeedPods(t, control, "theirs", pods, 1)
 			began := time.Now()
 			ours.lookUpAll(t, ourPods, images)
 			ourTime := time.Since(began)
@@ -219,8 +219,8 @@ func TestSpeedPods(t *testing.T) {
 			theirs.lookUpAll(t, theirPods, images)
 			theirTime := time.Since(began)
 
-			ourTokens, ourAccounts := ours.calls(t, control)
-			theirTokens, theirAccounts := theirs.calls(t, control)
+			ourTokens, ourAccounts := ours.countAPICalls(t, control)
+			theirTokens, theirAccounts := theirs.countAPICalls(t, control)
 			t.Logf("%d pods × %d images, cacheType %s: regcred %d TokenRequests, %d execs, %d reads of the service account, %v; "+
 				"kubelet %d TokenRequests, %d execs, %d reads, %v",
 				pods, images, cacheType, ourTokens, ours.execs.Load(), ourAccounts, ourTime.Round(time.Millisecond),
@@ -235,37 +235,37 @@ func TestSpeedPods(t *testing.T) {
 			if theirTokens != pods || theirAccounts != pods*images {
 				t.Errorf("kubelet: %d TokenRequests and %d reads of the service account, want %d and %d: the comparison is not what it says", theirTokens, theirAccounts, pods, pods*images)
 			}
-			compareWarm(t, control, ours, theirs, ourPods[0], theirPods[0])
+			compareCachedLookups(t, control, ours, theirs, ourPods[0], theirPods[0])
 		})
 	}
 }
 
-// compareWarm measures lookups with cached responses.
-func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs keyringSide, ourPod, theirPod *corev1.Pod) {
+// compareCachedLookups measures lookups with cached responses.
+func compareCachedLookups(t *testing.T, control *node.ControlPlane, ours, theirs keyringSubject, ourPod, theirPod *corev1.Pod) {
 	t.Helper()
 	rounds, n := 1, 20
-	if *speed {
+	if *runSpeedTests {
 		rounds, n = 7, 200
 	}
 	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // refreshes the cached service account
-	tokens, accounts := ours.calls(t, control)
+	tokens, accounts := ours.countAPICalls(t, control)
 	var x, y []time.Duration
 	for range rounds {
-		x = append(x, perLookup(t, ours, ourPod, n))
-		y = append(y, perLookup(t, theirs, theirPod, n))
+		x = append(x, measurePerLookup(t, ours, ourPod, n))
+		y = append(y, measurePerLookup(t, theirs, theirPod, n))
 	}
-	moreTokens, moreAccounts := ours.calls(t, control)
+	moreTokens, moreAccounts := ours.countAPICalls(t, control)
 	t.Logf("warm lookup, median of %d rounds of %d: regcred %v, kubelet %v, %.0f×; API calls of regcred: %d",
 		rounds, n, median(x), median(y), float64(median(y))/float64(median(x)), moreTokens+moreAccounts-tokens-accounts)
 	if moreTokens != tokens {
 		t.Errorf("regcred requested %d more tokens for answers that were cached", moreTokens-tokens)
 	}
-	if !*speed && moreAccounts != accounts {
+	if !*runSpeedTests && moreAccounts != accounts {
 		t.Errorf("regcred read the service account %d more times within 10 s", moreAccounts-accounts)
 	}
 }
 
-func perLookup(t *testing.T, s keyringSide, pod *corev1.Pod, n int) time.Duration {
+func measurePerLookup(t *testing.T, s keyringSubject, pod *corev1.Pod, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for range n {
@@ -286,15 +286,15 @@ func median(d []time.Duration) time.Duration {
 func TestSpeedMemory(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	pods, accounts := 200, 20
-	if *speed {
+	if *runSpeedTests {
 		pods, accounts = 5000, 500
 	}
 	const bound = 60 << 20
 	control := node.StartControlPlane(t)
 	control.AllowAudience(t, "registry.example")
 	var list []regcred.Pod
-	for _, pod := range speedPods(t, control, "many", pods, accounts) {
-		list = append(list, *identityOf(pod))
+	for _, pod := range createSpeedPods(t, control, "many", pods, accounts) {
+		list = append(list, *podIdentity(pod))
 	}
 	stdin := must.Get(json.Marshal(list))(t)
 	program := filepath.Join(t.TempDir(), "manypods")

@@ -21,22 +21,22 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// verifier verifies that a token belongs to a service account of a cluster, like a
+// tokenVerifier verifies that a token belongs to a service account of a cluster, like a
 // registry that trusts the cluster's keys.
-type verifier struct {
+type tokenVerifier struct {
 	key    *rsa.PublicKey
 	issuer string
 }
 
-// verify returns the claims of a token. It returns an error if the token is not valid for audience
+// verifyToken returns the claims of a token. It returns an error if the token is not valid for audience
 // at the time now.
-func (v verifier) verify(token, audience string, now time.Time) (jwt.Claims, error) {
+func (v tokenVerifier) verifyToken(token, audience string, now time.Time) (jwt.Claims, error) {
 	claims, err := jwt.Parse(token)
 	if err != nil {
 		return jwt.Claims{}, err
 	}
 	switch {
-	case !v.signed(token):
+	case !v.hasValidSignature(token):
 		return jwt.Claims{}, errors.New("it is not signed by the cluster")
 	case claims.Issuer != v.issuer:
 		return jwt.Claims{}, fmt.Errorf("its issuer is %q, not %q", claims.Issuer, v.issuer)
@@ -48,8 +48,8 @@ func (v verifier) verify(token, audience string, now time.Time) (jwt.Claims, err
 	return claims, nil
 }
 
-// signed reports whether the cluster's key signed a token with RS256.
-func (v verifier) signed(token string) bool {
+// hasValidSignature reports whether the cluster's key signed a token with RS256.
+func (v tokenVerifier) hasValidSignature(token string) bool {
 	parts := strings.Split(token, ".")
 	header, err := base64.RawURLEncoding.DecodeString(parts[0])
 	if err != nil {
@@ -103,7 +103,7 @@ func TestVerifier(t *testing.T) {
 		"password":      {"open-sesame", "not a JSON Web Token"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claims, err := verifier{&key.PublicKey, "https://cluster"}.verify(tt.token, "registry.example", now)
+			claims, err := tokenVerifier{&key.PublicKey, "https://cluster"}.verifyToken(tt.token, "registry.example", now)
 			if got := fmt.Sprint(err); tt.want != "" && got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

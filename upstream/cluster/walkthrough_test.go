@@ -22,23 +22,23 @@ func TestWalkThrough(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.FeatureCacheType.SkipUnlessSupported(t) // required by the documentation's configuration
 	transcript.Replay(t, "../../docs/service-accounts.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
-		return startWalk(t, section).run
+		return startWalkthrough(t, section).runCommand
 	})
 }
 
-// walk is a node for the walk-through.
-type walk struct {
+// walkthrough is a node for the walk-through.
+type walkthrough struct {
 	dir     string
 	environ []string
 
 	shown, real *strings.Replacer // replace real paths and addresses with the documented ones, and the reverse
 }
 
-// startWalk creates the walk-through's initial state: a registry that trusts the cluster, and a
+// startWalkthrough creates the walk-through's initial state: a registry that trusts the cluster, and a
 // node with the documented configuration.
-func startWalk(t *testing.T, section string) *walk {
+func startWalkthrough(t *testing.T, section string) *walkthrough {
 	t.Helper()
-	w := &walk{dir: t.TempDir()}
+	w := &walkthrough{dir: t.TempDir()}
 	for name, content := range transcript.ExampleFiles(section) {
 		writeFile(t, filepath.Join(w.dir, name), content)
 	}
@@ -71,10 +71,10 @@ var pluginErrorSuffix = regexp.MustCompile(`; image credential providers: .*`)
 // earlier message.
 var tokenRequestDenied = regexp.MustCompile(`(system:node:\S+) is not authorized to request tokens for audience "([^"]+)"`)
 
-var kubeletConf = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)
+var kubeletConfigFlagPattern = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)
 
-// run runs a command line with a shell and returns its output.
-func (w *walk) run(t *testing.T, command string) string {
+// runCommand runs a command line with a shell and returns its output.
+func (w *walkthrough) runCommand(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
 	cmd.Dir, cmd.Env = w.dir, w.environ
@@ -83,5 +83,5 @@ func (w *walk) run(t *testing.T, command string) string {
 		out = pluginErrorSuffix.ReplaceAll(out, nil)
 	}
 	out = tokenRequestDenied.ReplaceAll(out, []byte(`audience "$2" not found in pod spec volume, $1 is not authorized to request tokens for this audience`))
-	return kubeletConf.ReplaceAllString(w.shown.Replace(string(out)), "/etc/kubernetes/kubelet.conf")
+	return kubeletConfigFlagPattern.ReplaceAllString(w.shown.Replace(string(out)), "/etc/kubernetes/kubelet.conf")
 }

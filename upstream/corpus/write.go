@@ -15,7 +15,7 @@ func (c Config) Write(dir string) (path string, err error) {
 		return "", err
 	}
 	for _, f := range c.Files {
-		if err := f.write(filepath.Join(dir, f.Name)); err != nil {
+		if err := f.writeTo(filepath.Join(dir, f.Name)); err != nil {
 			return "", err
 		}
 	}
@@ -25,7 +25,7 @@ func (c Config) Write(dir string) (path string, err error) {
 	return filepath.Join(dir, c.Files[0].Name), nil
 }
 
-func (f File) write(path string) error {
+func (f File) writeTo(path string) error {
 	switch {
 	case f.Dir:
 		return os.Mkdir(path, 0o700)

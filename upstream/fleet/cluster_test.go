@@ -27,7 +27,7 @@ import (
 // testCluster checks the test cluster itself. Controllers run pods with addresses and logs on two
 // nodes. A rollout updates one node at a time. A node that is shut down becomes not ready, and
 // becomes ready again after it boots.
-func (f *fleet) testCluster(t *testing.T) {
+func (f *clusterFleet) testCluster(t *testing.T) {
 	c := f.Cluster
 	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
 	t.Run("a DaemonSet rolls one node at a time", func(t *testing.T) { testDaemonSet(t, c, image, next) })
@@ -61,7 +61,7 @@ func testDaemonSet(t *testing.T, c *node.Cluster, image, next string) {
 		t.Fatal(err)
 	}
 	waitRollout(t, c, set)
-	pods := podsOf(t, c, "app=app")
+	pods := listPods(t, c, "app=app")
 	for _, p := range pods {
 		if said, err := c.Client.CoreV1().Pods("try").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context()); err != nil || string(said) != "hello\n" {
 			t.Errorf("the log of %s on %s is %q: %v", p.Name, p.Spec.NodeName, said, err)
@@ -102,7 +102,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 		}
 		return nil
 	})
-	pods := podsOf(t, c, "job-name=job")
+	pods := listPods(t, c, "job-name=job")
 	said, err := c.Client.CoreV1().Pods("try").GetLogs(pods[0].Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(said), node.ServerVersion()) {
 		t.Errorf("the job says %q: %v", said, err)
@@ -135,15 +135,15 @@ func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 // logPods logs the pods' output and events.
 func logPods(t *testing.T, c *node.Cluster, labels string) {
 	t.Helper()
-	for _, p := range podsOf(t, c, labels) {
+	for _, p := range listPods(t, c, labels) {
 		said, err := c.Client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: new(int64(10)), Container: p.Spec.Containers[0].Name}).DoRaw(t.Context())
 		events, _ := c.PodEvents(t.Context(), &p)
 		t.Logf("%s on %s, %s:\n%s%v\n%s", p.Name, p.Spec.NodeName, p.Status.Phase, said, err, strings.Join(events, "\n"))
 	}
 }
 
-// podsOf returns the pods with these labels, sorted by node.
-func podsOf(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
+// listPods returns the pods with these labels, sorted by node.
+func listPods(t *testing.T, c *node.Cluster, labels string) []corev1.Pod {
 	t.Helper()
 	list := must.Get(c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: labels}))(t)
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })

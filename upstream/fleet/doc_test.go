@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// testDoc runs the commands in docs/fleet-walkthrough.md and compares their output.
-func (f *fleet) testDoc(t *testing.T) {
+// testWalkthrough runs the commands in docs/fleet-walkthrough.md and compares their output.
+func (f *clusterFleet) testWalkthrough(t *testing.T) {
 	before := f.describeAllNodeFiles(t)
 	transcript.Replay(t, "../../docs/fleet-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		f.addNamespace(t, "regcred")
@@ -41,12 +41,12 @@ func (f *fleet) testDoc(t *testing.T) {
 			return shown.Replace(f.swapNodeNames(t, string(out)))
 		}
 	})
-	f.checkTrees(t, before)
+	f.checkNodeFiles(t, before)
 }
 
 // swapNodeNames swaps the names of the two nodes in a command's output if the second node failed.
 // It is random which node is updated first.
-func (f *fleet) swapNodeNames(t *testing.T, said string) string {
+func (f *clusterFleet) swapNodeNames(t *testing.T, said string) string {
 	t.Helper()
 	r := &release{f, "regcred", "regcred"}
 	if err := r.statusError(context.WithoutCancel(t.Context()), nodeB, `"phase":"failed"`); err != nil {

@@ -23,11 +23,11 @@ import (
 
 // testDrift changes the installed files on one node as another process would, and kills the node's
 // agent while it rolls back an install.
-func (f *fleet) testDrift(t *testing.T) {
+func (f *clusterFleet) testDrift(t *testing.T) {
 	before := f.describeAllNodeFiles(t)
 	a := f.Machine(t, nodeA)
 	alone := map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": nodeA}}
-	r := f.install(t, "drift", "drift", mergeValues(chartValues(firstHost), alone))
+	r := f.installRelease(t, "drift", "drift", mergeValues(chartValues(firstHost), alone))
 	r.waitRollout(t)
 	t.Run("what is spoilt is mended, and the kubelet is not restarted", func(t *testing.T) { r.testRepairDrift(t, a) })
 	if t.Failed() {
@@ -42,7 +42,7 @@ func (f *fleet) testDrift(t *testing.T) {
 	r.waitRollout(t)
 	t.Run("on more nodes: the first one is not touched", func(t *testing.T) {
 		kubelet, starts := f.kubeletProcesses(t)[nodeA], kubeletStarts(t, a)
-		r.upgrade(t, chartValues(firstHost))
+		r.upgradeRelease(t, chartValues(firstHost))
 		if now := f.kubeletProcesses(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
 			t.Errorf("the kubelet was %s, and is %s", kubelet, now)
 		}
@@ -50,7 +50,7 @@ func (f *fleet) testDrift(t *testing.T) {
 	})
 	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 	r.checkRemoved(t)
-	f.checkTrees(t, before)
+	f.checkNodeFiles(t, before)
 }
 
 // spoil, theirs and removeFile are shell commands that change /var/lib/regcred as another process
@@ -59,7 +59,7 @@ func (f *fleet) testDrift(t *testing.T) {
 const (
 	damageFilesScript     = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
 	overwriteConfigScript = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
-	removeFile            = "rm /var/lib/regcred/kubelet/config/*"
+	removeFileScript            = "rm /var/lib/regcred/kubelet/config/*"
 )
 
 func (r *release) testRepairDrift(t *testing.T, m *node.Machine) {
@@ -85,7 +85,7 @@ func (r *release) testRepairDrift(t *testing.T, m *node.Machine) {
 	})
 	r.checkMetrics(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
-		pod, err := r.agent(ctx, nodeA)
+		pod, err := r.findAgentPod(ctx, nodeA)
 		if err != nil {
 			return err
 		}
@@ -94,14 +94,14 @@ func (r *release) testRepairDrift(t *testing.T, m *node.Machine) {
 		}
 		return err
 	})
-	m.Run(t, "sh", "-c", removeFile)
+	m.Run(t, "sh", "-c", removeFileScript)
 	asInstalled(2)
 }
 
 // checkLog checks that a line of the agent's log contains text.
 func (r *release) checkLog(t *testing.T, text string) {
 	t.Helper()
-	pod := must.Get(r.agent(t.Context(), nodeA))(t)
+	pod := must.Get(r.findAgentPod(t.Context(), nodeA))(t)
 	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(said), text) {
 		t.Errorf("the log has no %q: %v\n%s", text, err, said)
@@ -116,8 +116,8 @@ func (r *release) checkLog(t *testing.T, text string) {
 // checkMetrics checks that the agent's metrics contain these lines.
 func (r *release) checkMetrics(t *testing.T, lines ...string) {
 	t.Helper()
-	pod := must.Get(r.agent(t.Context(), nodeA))(t)
-	metrics := scrape(t, pod.Status.PodIP)
+	pod := must.Get(r.findAgentPod(t.Context(), nodeA))(t)
+	metrics := scrapeMetrics(t, pod.Status.PodIP)
 	for _, want := range lines {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %q in:\n%s", want, metrics)
@@ -128,11 +128,11 @@ func (r *release) checkMetrics(t *testing.T, lines ...string) {
 // testKilledDuringRollback checks that the kubelet is restarted only twice for a bad change: for the change
 // and for its rollback. Killing the agent's container must not cause more restarts.
 func (r *release) testKilledDuringRollback(t *testing.T, m *node.Machine, bad map[string]any) {
-	restarts, currents := kubeletStarts(t, m), activeConfig(t, m)
-	old := must.Get(r.agent(t.Context(), nodeA))(t)
+	restarts, currents := kubeletStarts(t, m), readActiveConfig(t, m)
+	old := must.Get(r.findAgentPod(t.Context(), nodeA))(t)
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
-		now, err := r.agent(ctx, nodeA)
+		now, err := r.findAgentPod(ctx, nodeA)
 		if err == nil && now.UID == old.UID {
 			err = fmt.Errorf("pod %s is still there", old.Name)
 		}
@@ -145,14 +145,14 @@ func (r *release) testKilledDuringRollback(t *testing.T, m *node.Machine, bad ma
 	node.Eventually(t, 5*time.Minute, func(ctx context.Context) error {
 		return r.statusError(ctx, nodeA, `"phase":"failed"`, "this pod will not retry, to avoid further kubelet restarts: ", "/team/absent:v1")
 	})
-	pod := must.Get(r.agent(t.Context(), nodeA))(t)
+	pod := must.Get(r.findAgentPod(t.Context(), nodeA))(t)
 	if n := pod.Status.ContainerStatuses[0].RestartCount; killed < 2 || int(n) < 2 {
 		t.Errorf("the agent was killed %d times, and its container restarted %d times: this shows nothing", killed, n)
 	}
 	if n := kubeletStarts(t, m) - restarts; n != 2 {
 		t.Errorf("the kubelet was started %d times, want 2", n)
 	}
-	if now := activeConfig(t, m); now != currents {
+	if now := readActiveConfig(t, m); now != currents {
 		t.Errorf("the node has:\n%s\nand had:\n%s", now, currents)
 	}
 }
@@ -167,8 +167,8 @@ func kubeletStarts(t *testing.T, m *node.Machine) int {
 	return n
 }
 
-// scrape returns the agent's /metrics.
-func scrape(t *testing.T, ip string) string {
+// scrapeMetrics returns the agent's /metrics.
+func scrapeMetrics(t *testing.T, ip string) string {
 	t.Helper()
 	resp := must.Get(http.Get("http://" + ip + ":9476/metrics"))(t)
 	defer resp.Body.Close()

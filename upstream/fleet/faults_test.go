@@ -23,7 +23,7 @@ import (
 const aksMarkerFile = "/opt/azure/containers/provision.complete"
 
 // testFaults injects common cluster failures into one release, one after the other.
-func (f *fleet) testFaults(t *testing.T) {
+func (f *clusterFleet) testFaults(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
 			return // later steps depend on earlier ones
@@ -36,7 +36,7 @@ func (f *fleet) testFaults(t *testing.T) {
 	step("a node that keeps no changes stays out of the way, and says what it wants", func(t *testing.T) {
 		b.Run(t, "sh", "-c", "mkdir -p $(dirname "+aksMarkerFile+") && touch "+aksMarkerFile)
 		tree := describeNodeFiles(t, b)
-		r = f.install(t, "faults", "fleet", chartValues(firstHost))
+		r = f.installRelease(t, "faults", "fleet", chartValues(firstHost))
 		killed := r.killAgent(t, a, 0, 500*time.Millisecond)
 		r.waitRollout(t)
 		t.Logf("node %s: the agent was killed %d times meanwhile", nodeA, killed)
@@ -57,7 +57,7 @@ func (f *fleet) testFaults(t *testing.T) {
 	})
 	step("two releases on one node: the second is refused", func(t *testing.T) {
 		currents := f.activeConfigs(t)
-		second := f.install(t, "rival", "rival", chartValues(firstHost, laterHost))
+		second := f.installRelease(t, "rival", "rival", chartValues(firstHost, laterHost))
 		for _, m := range f.Nodes {
 			node.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return second.statusError(ctx, m.Name(), "faults/fleet") })
 		}
@@ -84,13 +84,13 @@ func (f *fleet) testFaults(t *testing.T) {
 		f.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		r.waitRollout(t)
 		for name, current := range f.activeConfigs(t) {
-			if !strings.Contains(current, providerOf(laterHost)) || strings.Contains(current, providerOf(firstHost)) {
+			if !strings.Contains(current, providerForHost(laterHost)) || strings.Contains(current, providerForHost(firstHost)) {
 				t.Errorf("node %s has:\n%s", name, current)
 			}
 		}
 	})
 	step("uninstalled while a node is away: it is named; and once more when it is back", func(t *testing.T) {
-		r.upgrade(t, mergeValues(chartValues(laterHost), map[string]any{"reserve": []string{firstHost}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
+		r.upgradeRelease(t, mergeValues(chartValues(laterHost), map[string]any{"reserve": []string{firstHost}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
 		b.Halt(t)
 		f.WaitNodeReady(t, nodeB, corev1.ConditionUnknown)
 		begin := time.Now()
@@ -106,7 +106,7 @@ func (f *fleet) testFaults(t *testing.T) {
 		f.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		r.checkRemoved(t)
-		f.checkTrees(t, before)
+		f.checkNodeFiles(t, before)
 	})
 }
 
@@ -126,7 +126,7 @@ func (r *release) checkStatus(t *testing.T, node string, texts ...string) {
 
 // statusError returns an error if the last status line does not contain all texts.
 func (r *release) statusError(ctx context.Context, node string, texts ...string) error {
-	pod, err := r.agent(ctx, node)
+	pod, err := r.findAgentPod(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *release) statusError(ctx context.Context, node string, texts ...string)
 
 // lastStatus returns the agent's last status line. The runtime may log earlier stderr lines after
 // it.
-func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, err error) {
+func (f *clusterFleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, err error) {
 	log, err := f.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20)), Container: "agent"}).DoRaw(ctx)
 	for text := range strings.Lines(string(log)) {
 		if strings.HasPrefix(text, "{") {
@@ -160,18 +160,18 @@ func (r *release) killAgent(t *testing.T, m *node.Machine, after ...time.Duratio
 	t.Helper()
 	for _, d := range after {
 		node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
-			return m.Command(ctx, "sh", "-c", findAgent+"[ -n \"$found\" ]").Run()
+			return m.Command(ctx, "sh", "-c", findAgentScript+"[ -n \"$found\" ]").Run()
 		})
-		pause(t, d)
-		if m.Command(t.Context(), "sh", "-c", findAgent+"kill -KILL $found").Run() == nil {
+		waitDuration(t, d)
+		if m.Command(t.Context(), "sh", "-c", findAgentScript+"kill -KILL $found").Run() == nil {
 			killed++
 		}
 	}
 	return killed
 }
 
-// findAgent is a shell script that finds the agent's process on the machine.
-const findAgent = `found=
+// findAgentScript is a shell script that finds the agent's process on the machine.
+const findAgentScript = `found=
 for dir in /proc/[0-9]*; do
 	case $(tr '\0' ' ' <$dir/cmdline 2>/dev/null) in
 	"/bin/regcred agent run "*) found="$found ${dir#/proc/}" ;;
@@ -184,7 +184,7 @@ func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
 	t.Helper()
 	var pod *corev1.Pod
 	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
-		if pod, err = r.agent(ctx, name); err != nil {
+		if pod, err = r.findAgentPod(ctx, name); err != nil {
 			return err
 		}
 		if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
@@ -192,12 +192,12 @@ func (r *release) deleteAgent(t *testing.T, name string, after time.Duration) {
 		}
 		return nil
 	})
-	pause(t, after)
+	waitDuration(t, after)
 	must.Do(t, r.Client.CoreV1().Pods(r.namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
 }
 
-// pause waits before a fault is injected. The tests do not depend on the exact time.
-func pause(t *testing.T, d time.Duration) {
+// waitDuration waits before a fault is injected. The tests do not depend on the exact time.
+func waitDuration(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
 	case <-time.After(d):

@@ -34,7 +34,7 @@ func TestFleet(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T)
-	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testDoc}, {"life", f.testLife}, {"drift", f.testDrift}, {"faults", f.testFaults}} {
+	}{{"cluster", f.testCluster}, {"privileges", f.testPrivileges}, {"doc", f.testWalkthrough}, {"life", f.testLifecycle}, {"drift", f.testDrift}, {"faults", f.testFaults}} {
 		if t.Failed() {
 			return // a release left on the nodes would disturb the next part
 		}
@@ -49,13 +49,13 @@ const (
 	nodeA, nodeB = "node-a", "node-b"
 
 	firstHost, laterHost, otherHost = "registry.example", "partner.example", "other.example"
-	images                          = "images.example"
+	imagesRepository                          = "images.example"
 
 	password = "/etc/team/password" // file with the password on each node
 )
 
-// fleet is a cluster on which the tests install charts.
-type fleet struct {
+// clusterFleet is a cluster on which the tests install charts.
+type clusterFleet struct {
 	*node.Cluster
 	helm     *helm.Helm
 	registry map[string]*node.Registry // registries by host
@@ -64,14 +64,14 @@ type fleet struct {
 	kubeconfig string // path of a cluster administrator's kubeconfig
 }
 
-func startFleet(t *testing.T) *fleet {
+func startFleet(t *testing.T) *clusterFleet {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
-	f := &fleet{registry: map[string]*node.Registry{}}
+	f := &clusterFleet{registry: map[string]*node.Registry{}}
 	for _, host := range []string{firstHost, laterHost, otherHost} {
 		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
-	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"cluster": canary.PasswordSecret}})
+	f.images = node.StartRegistry(t, net, imagesRepository, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"cluster": canary.PasswordSecret}})
 	f.images.Push(t, "regcred", "v1", releaseImage(t))
 	static := filepath.Join(node.BinDir(), plugins.Static)
 	f.images.Push(t, "vendor/plugins", "v1", node.ProgramsImage(t, map[string]string{
@@ -115,15 +115,15 @@ func chartValues(hosts ...string) map[string]any {
 	}
 	paths := []string{}
 	for _, host := range []string{firstHost, laterHost, otherHost} {
-		paths = append(paths, "/opt/"+providerOf(host))
+		paths = append(paths, "/opt/"+providerForHost(host))
 	}
 	return map[string]any{
 		"mode": "Install",
 		"config": map[string]any{
 			"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers,
 		},
-		"plugins":          map[string]any{"images": []any{map[string]any{"name": "vendor", "image": images + "/vendor/plugins:v1", "paths": paths}}},
-		"image":            map[string]any{"repository": images + "/regcred", "tag": "v1"},
+		"plugins":          map[string]any{"images": []any{map[string]any{"name": "vendor", "image": imagesRepository + "/vendor/plugins:v1", "paths": paths}}},
+		"image":            map[string]any{"repository": imagesRepository + "/regcred", "tag": "v1"},
 		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
 		"reserve":          []string{laterHost},
 	}
@@ -133,7 +133,7 @@ func chartValues(hosts ...string) map[string]any {
 // password.
 func providerValues(host string) map[string]any {
 	return map[string]any{
-		"name": providerOf(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
+		"name": providerForHost(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
 		"args": []string{"--host=" + host, "--username=ci", "--password-file=" + password, "--cache-duration=0s"},
 	}
 }
@@ -156,12 +156,12 @@ func valuesFile(t *testing.T, values map[string]any) string {
 
 // release is an installed release of the chart.
 type release struct {
-	*fleet
+	*clusterFleet
 	name, namespace string
 }
 
-// install creates a namespace with its pull secret and installs the chart there.
-func (f *fleet) install(t *testing.T, namespace, name string, values map[string]any) *release {
+// installRelease creates a namespace with its pull secret and installs the chart there.
+func (f *clusterFleet) installRelease(t *testing.T, namespace, name string, values map[string]any) *release {
 	t.Helper()
 	f.addNamespace(t, namespace)
 	r := &release{f, name, namespace}
@@ -170,18 +170,18 @@ func (f *fleet) install(t *testing.T, namespace, name string, values map[string]
 }
 
 // addNamespace creates a namespace with a pull secret if it does not exist.
-func (f *fleet) addNamespace(t *testing.T, name string) {
+func (f *clusterFleet) addNamespace(t *testing.T, name string) {
 	t.Helper()
 	api := f.Client.CoreV1().Namespaces()
 	if _, err := api.Get(t.Context(), name, metav1.GetOptions{}); err == nil {
 		return
 	}
 	must.Get(api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
-	f.AddPullSecret(t, name, "pull", images, "cluster", canary.PasswordSecret)
+	f.AddPullSecret(t, name, "pull", imagesRepository, "cluster", canary.PasswordSecret)
 }
 
-// upgrade runs "helm upgrade" and returns how long the upgrade and its rollout took.
-func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
+// upgradeRelease runs "helm upgrade" and returns how long the upgrade and its rollout took.
+func (r *release) upgradeRelease(t *testing.T, values map[string]any) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, values))
@@ -192,22 +192,22 @@ func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
 // waitRollout waits until the release is rolled out to every node.
 func (r *release) waitRollout(t *testing.T) {
 	t.Helper()
-	waitRollout(t, r.Cluster, r.daemonSet(t))
+	waitRollout(t, r.Cluster, r.getDaemonSet(t))
 }
 
-func (r *release) daemonSet(t *testing.T) *appsv1.DaemonSet {
+func (r *release) getDaemonSet(t *testing.T) *appsv1.DaemonSet {
 	t.Helper()
 	return must.Get(r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{}))(t)
 }
 
-// selector returns the label selector of the release's agent pods.
-func (r *release) selector() string {
+// labelSelector returns the label selector of the release's agent pods.
+func (r *release) labelSelector() string {
 	return "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent,app.kubernetes.io/instance=" + r.name
 }
 
-// agent returns the agent pod on a node, ignoring pods that are being deleted.
-func (r *release) agent(ctx context.Context, node string) (*corev1.Pod, error) {
-	list, err := r.Client.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: r.selector(), FieldSelector: "spec.nodeName=" + node})
+// findAgentPod returns the agent pod on a node, ignoring pods that are being deleted.
+func (r *release) findAgentPod(ctx context.Context, node string) (*corev1.Pod, error) {
+	list, err := r.Client.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: r.labelSelector(), FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return nil, err
 	}
@@ -216,5 +216,5 @@ func (r *release) agent(ctx context.Context, node string) (*corev1.Pod, error) {
 			return &list.Items[i], nil
 		}
 	}
-	return nil, errNoPod
+	return nil, errPodNotFound
 }

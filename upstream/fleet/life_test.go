@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testLife verifies the life cycle of a release. The two nodes have no credential providers before
+// testLifecycle verifies the life cycle of a release. The two nodes have no credential providers before
 // the installation and after the uninstall.
-func (f *fleet) testLife(t *testing.T) {
+func (f *clusterFleet) testLifecycle(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
 			return // later steps depend on earlier ones
@@ -32,13 +32,13 @@ func (f *fleet) testLife(t *testing.T) {
 	var work workload
 	var kubelets, withLater map[string]string
 	step("installed: both nodes pull what needs a password", func(t *testing.T) {
-		r = f.install(t, "regcred", "regcred", chartValues(firstHost))
+		r = f.installRelease(t, "regcred", "regcred", chartValues(firstHost))
 		r.waitRollout(t)
 		work = f.startWorkload(t, "work", firstHost)
 		kubelets = f.kubeletProcesses(t)
 	})
 	step("a provider within the patterns: no kubelet is restarted", func(t *testing.T) {
-		took := r.upgrade(t, chartValues(firstHost, laterHost))
+		took := r.upgradeRelease(t, chartValues(firstHost, laterHost))
 		t.Logf("from helm upgrade to the last of %d nodes: %v", len(f.Nodes), took.Round(100*time.Millisecond))
 		f.checkUnchanged(t, kubelets, f.kubeletProcesses(t))
 		withLater = f.activeConfigs(t)
@@ -47,8 +47,8 @@ func (f *fleet) testLife(t *testing.T) {
 	})
 	step("seen by a real Prometheus", func(t *testing.T) { r.testPrometheus(t) })
 	step("a pattern that is new: one kubelet after the other", func(t *testing.T) {
-		least := watchReady(t, r.Cluster, r.selector())
-		r.upgrade(t, chartValues(firstHost, laterHost, otherHost))
+		least := watchReady(t, r.Cluster, r.labelSelector())
+		r.upgradeRelease(t, chartValues(firstHost, laterHost, otherHost))
 		if n := least(); n != 1 {
 			t.Errorf("at least %d agents were ready, want 1", n)
 		}
@@ -90,7 +90,7 @@ func (f *fleet) testLife(t *testing.T) {
 		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))
 		work.checkUndisturbed(t)
 		r.checkRemoved(t)
-		f.checkTrees(t, before)
+		f.checkNodeFiles(t, before)
 	})
 }
 
@@ -104,13 +104,13 @@ func (r *release) testBadChange(t *testing.T) {
 	}
 	bad["probe"] = map[string]any{"image": probe}
 	kubelets, currents := r.kubeletProcesses(t), r.activeConfigs(t)
-	pods := r.agents(t)
+	pods := r.listAgentPods(t)
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	var failed *corev1.Pod
 	event := ""
 	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		for name, old := range pods {
-			now, err := r.agent(ctx, name)
+			now, err := r.findAgentPod(ctx, name)
 			if err != nil || now.UID == old.UID {
 				continue
 			}
@@ -135,19 +135,19 @@ func (r *release) testBadChange(t *testing.T) {
 	if failed.Spec.NodeName == nodeA {
 		other = nodeB
 	}
-	if now, err := r.agent(t.Context(), other); err != nil || now.UID != pods[other].UID || !isReady(now) {
+	if now, err := r.findAgentPod(t.Context(), other); err != nil || now.UID != pods[other].UID || !isReady(now) {
 		t.Errorf("the pod of %s is not the one of before: %v", other, err)
 	}
 	r.checkUnchanged(t, kubelets, r.kubeletProcesses(t))
 	r.checkUnchanged(t, currents, r.activeConfigs(t))
 }
 
-// agents returns the agent pods by node.
-func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
+// listAgentPods returns the agent pods by node.
+func (r *release) listAgentPods(t *testing.T) map[string]*corev1.Pod {
 	t.Helper()
 	pods := map[string]*corev1.Pod{}
 	for _, m := range r.Nodes {
-		p, err := r.agent(t.Context(), m.Name())
+		p, err := r.findAgentPod(t.Context(), m.Name())
 		if err != nil {
 			t.Fatalf("node %s: %v", m.Name(), err)
 		}
@@ -157,17 +157,17 @@ func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
 }
 
 // activeConfigs returns each node's active configuration.
-func (f *fleet) activeConfigs(t *testing.T) map[string]string {
+func (f *clusterFleet) activeConfigs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, m := range f.Nodes {
-		all[m.Name()] = activeConfig(t, m)
+		all[m.Name()] = readActiveConfig(t, m)
 	}
 	return all
 }
 
-// activeConfig returns the active configuration on a machine.
-func activeConfig(t *testing.T, m *node.Machine) string {
+// readActiveConfig returns the active configuration on a machine.
+func readActiveConfig(t *testing.T, m *node.Machine) string {
 	t.Helper()
 	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }

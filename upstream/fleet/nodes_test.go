@@ -18,10 +18,10 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-var errNoPod = errors.New("it has no pod of the agent")
+var errPodNotFound = errors.New("it has no pod of the agent")
 
 // kubeletProcesses returns each kubelet's PID and start time, by node.
-func (f *fleet) kubeletProcesses(t *testing.T) map[string]string {
+func (f *clusterFleet) kubeletProcesses(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, m := range f.Nodes {
@@ -31,7 +31,7 @@ func (f *fleet) kubeletProcesses(t *testing.T) map[string]string {
 }
 
 // checkUnchanged checks that before and after, which have a text per node, are equal.
-func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
+func (f *clusterFleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("not the same (-before +after):\n%s", diff)
@@ -39,7 +39,7 @@ func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 }
 
 // describeAllNodeFiles returns the files by node and path, except files that change with pods and images.
-func (f *fleet) describeAllNodeFiles(t *testing.T) map[string]map[string]string {
+func (f *clusterFleet) describeAllNodeFiles(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
 	for _, m := range f.Nodes {
@@ -48,8 +48,8 @@ func (f *fleet) describeAllNodeFiles(t *testing.T) map[string]map[string]string 
 	return all
 }
 
-// checkTrees checks that the nodes' files have not changed.
-func (f *fleet) checkTrees(t *testing.T, before map[string]map[string]string) {
+// checkNodeFiles checks that the nodes' files have not changed.
+func (f *clusterFleet) checkNodeFiles(t *testing.T, before map[string]map[string]string) {
 	t.Helper()
 	for name, tree := range f.describeAllNodeFiles(t) {
 		if diff := cmp.Diff(before[name], tree); diff != "" {
@@ -64,7 +64,7 @@ func describeNodeFiles(t *testing.T, m *node.Machine) map[string]string {
 		for _, name := range strings.Fields(m.Run(t, "ls", "-A", dir)) {
 			paths = append(paths, dir+"/"+name)
 		}
-		return subtract(paths, but)
+		return withoutElements(paths, but)
 	}
 	dirs := []string{"/etc", "/opt", "/root", "/usr/lib/systemd", "/run/regcred"}
 	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // skip the host's Go installation, which is large
@@ -79,7 +79,7 @@ func describeNodeFiles(t *testing.T, m *node.Machine) map[string]string {
 	return tree
 }
 
-func subtract(list, but []string) (rest []string) {
+func withoutElements(list, but []string) (rest []string) {
 	skip := map[string]bool{}
 	for _, b := range but {
 		skip[b] = true
@@ -94,13 +94,13 @@ func subtract(list, but []string) (rest []string) {
 
 // workload is a user's DaemonSet whose image requires a password.
 type workload struct {
-	*fleet
+	*clusterFleet
 	name       string
 	containers map[string]string // container IDs and restart counts, by node
 }
 
 // startWorkload pushes a new image to a host's registry and runs it on each node.
-func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
+func (f *clusterFleet) startWorkload(t *testing.T, name, host string) workload {
 	t.Helper()
 	pod := node.NewPod("try", name, f.registry[host].PushApp(t, "team/"+name, "v1"))
 	pod.Spec.HostNetwork = false
@@ -113,7 +113,7 @@ func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
 		},
 	}, metav1.CreateOptions{}))(t)
 	waitRollout(t, f.Cluster, set)
-	w := workload{fleet: f, name: name}
+	w := workload{clusterFleet: f, name: name}
 	w.containers = w.currentContainers(t)
 	return w
 }
@@ -121,7 +121,7 @@ func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
 func (w workload) currentContainers(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, p := range podsOf(t, w.Cluster, "app="+w.name) {
+	for _, p := range listPods(t, w.Cluster, "app="+w.name) {
 		for _, c := range p.Status.ContainerStatuses {
 			all[p.Spec.NodeName] += fmt.Sprintf("pod %s, container %s, %d restarts", p.UID, c.ContainerID, c.RestartCount)
 		}
@@ -136,8 +136,8 @@ func (w workload) checkUndisturbed(t *testing.T) {
 	w.checkUnchanged(t, w.containers, w.currentContainers(t))
 }
 
-// providerOf returns the name of the provider for a host.
-func providerOf(host string) string {
+// providerForHost returns the name of the provider for a host.
+func providerForHost(host string) string {
 	name, _, _ := strings.Cut(host, ".")
 	return name + "-credential-provider"
 }

@@ -24,7 +24,7 @@ import (
 // testPrivileges removes one privilege of the pod at a time and checks that the agent reports which
 // is missing. This also shows that every privilege is needed. The pods run in mode DryRun, which
 // accesses the node in the same way.
-func (f *fleet) testPrivileges(t *testing.T) {
+func (f *clusterFleet) testPrivileges(t *testing.T) {
 	f.addNamespace(t, "least")
 	template := f.renderPod(t, "least", mergeValues(chartValues(firstHost), map[string]any{"mode": "DryRun"}))
 	for _, tt := range []struct {
@@ -36,8 +36,8 @@ func (f *fleet) testPrivileges(t *testing.T) {
 		{"another user than root", func(s *corev1.PodSpec) {
 			s.Containers[0].SecurityContext.RunAsUser, s.Containers[0].SecurityContext.RunAsGroup = new(int64(65534)), new(int64(65534))
 		}, `"phase":"failed"…/run/systemd/private`},
-		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { unmount(s, "systemd") }, `"phase":"failed"…the node's /run/systemd is not mounted into this pod`},
-		{"that directory is the one of a node without systemd", func(s *corev1.PodSpec) { mountEmpty(s, "systemd") }, `"phase":"unsupported"…this node has no systemd`},
+		{"no directory of systemd's sockets", func(s *corev1.PodSpec) { removeVolumeMount(s, "systemd") }, `"phase":"failed"…the node's /run/systemd is not mounted into this pod`},
+		{"that directory is the one of a node without systemd", func(s *corev1.PodSpec) { mountEmptyDir(s, "systemd") }, `"phase":"unsupported"…this node has no systemd`},
 		{"the work directory is not where the node looks", func(s *corev1.PodSpec) {
 			for i, arg := range s.Containers[0].Args {
 				if strings.HasPrefix(arg, "--host-work=") {
@@ -45,7 +45,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 				}
 			}
 		}, `"phase":"failed"…--root-dir`},
-		{"no state", func(s *corev1.PodSpec) { unmount(s, "state") }, `"phase":"failed"…/state/state`},
+		{"no state", func(s *corev1.PodSpec) { removeVolumeMount(s, "state") }, `"phase":"failed"…/state/state`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if !inOrder(line, strings.Split(tt.want, "…")) {
+				if !containsInOrder(line, strings.Split(tt.want, "…")) {
 					return fmt.Errorf("the agent does not say %q: %s", tt.want, line)
 				}
 				t.Logf("%s", line)
@@ -65,11 +65,11 @@ func (f *fleet) testPrivileges(t *testing.T) {
 			})
 		})
 	}
-	t.Run("what it does without", func(t *testing.T) { withoutPrivileges(t, template) })
+	t.Run("what it does without", func(t *testing.T) { dropPrivileges(t, template) })
 }
 
-// withoutPrivileges checks that the unmodified pod lacks the privileges that it must not have.
-func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
+// dropPrivileges checks that the unmodified pod lacks the privileges that it must not have.
+func dropPrivileges(t *testing.T, s *corev1.PodSpec) {
 	if s.HostPID || s.HostNetwork || s.HostIPC {
 		t.Error("it has a namespace of the node's")
 	}
@@ -91,8 +91,8 @@ func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
 	}
 }
 
-// inOrder reports whether text contains these parts in order.
-func inOrder(text string, parts []string) bool {
+// containsInOrder reports whether text contains these parts in order.
+func containsInOrder(text string, parts []string) bool {
 	for _, part := range parts {
 		_, after, found := strings.Cut(text, part)
 		if !found {
@@ -103,8 +103,8 @@ func inOrder(text string, parts []string) bool {
 	return true
 }
 
-// mountEmpty changes a hostPath volume to another directory, which the kubelet creates empty.
-func mountEmpty(s *corev1.PodSpec, name string) {
+// mountEmptyDir changes a hostPath volume to another directory, which the kubelet creates empty.
+func mountEmptyDir(s *corev1.PodSpec, name string) {
 	for i := range s.Volumes {
 		if s.Volumes[i].Name == name {
 			s.Volumes[i].HostPath.Path = "/run/of-no-init"
@@ -112,8 +112,8 @@ func mountEmpty(s *corev1.PodSpec, name string) {
 	}
 }
 
-// unmount removes a volume from the pod.
-func unmount(s *corev1.PodSpec, name string) {
+// removeVolumeMount removes a volume from the pod.
+func removeVolumeMount(s *corev1.PodSpec, name string) {
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 	for i := range s.Containers {
 		s.Containers[i].VolumeMounts = slices.DeleteFunc(s.Containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == name })
@@ -122,24 +122,24 @@ func unmount(s *corev1.PodSpec, name string) {
 
 // renderPod returns the pod of the chart's DaemonSet as rendered by "helm template". It also creates
 // the ConfigMaps and the service account for the pod.
-func (f *fleet) renderPod(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
+func (f *clusterFleet) renderPod(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
 	t.Helper()
 	out := f.helm.Run(t, "template", "least", helm.ChartDir(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
 	var set appsv1.DaemonSet
 	for doc := range strings.SplitSeq(out, "\n---\n") {
 		var kind metav1.TypeMeta
-		decode(t, doc, &kind)
+		decodeYAML(t, doc, &kind)
 		var err error
 		switch kind.Kind {
 		case "DaemonSet":
-			decode(t, doc, &set)
+			decodeYAML(t, doc, &set)
 		case "ConfigMap":
 			var o corev1.ConfigMap
-			decode(t, doc, &o)
+			decodeYAML(t, doc, &o)
 			_, err = f.Client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &o, metav1.CreateOptions{})
 		case "ServiceAccount":
 			var o corev1.ServiceAccount
-			decode(t, doc, &o)
+			decodeYAML(t, doc, &o)
 			_, err = f.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &o, metav1.CreateOptions{})
 		}
 		if err != nil {
@@ -149,13 +149,13 @@ func (f *fleet) renderPod(t *testing.T, namespace string, values map[string]any)
 	return &set.Spec.Template.Spec
 }
 
-func decode(t *testing.T, doc string, into any) {
+func decodeYAML(t *testing.T, doc string, into any) {
 	t.Helper()
 	must.Do(t, yaml.Unmarshal([]byte(doc), into))
 }
 
 // runPod runs a pod on the first node and deletes it when the test ends.
-func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *corev1.Pod {
+func (f *clusterFleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *corev1.Pod {
 	t.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = nodeA, new(int64(1))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "least-"}, Spec: *spec}

@@ -32,14 +32,14 @@ func (r *release) testPrometheus(t *testing.T) {
 		testenv.SkipUnlessAvailable(t, "fleet", "prometheus is not installed; on Debian: apt-get install prometheus")
 	}
 	targets := []string{}
-	for _, p := range r.agents(t) {
+	for _, p := range r.listAgentPods(t) {
 		targets = append(targets, p.Status.PodIP+":9476")
 	}
 	startPrometheus(t, targets)
 	for query, want := range map[string]string{
 		`count(up == 1)`:                     "2",
 		`count(regcred_node_generation > 0)`: "2",
-		`count(sum by (instance) (regcred_provider_runs_total{provider="` + providerOf(firstHost) + `"}) > 0)`: "2",
+		`count(sum by (instance) (regcred_provider_runs_total{provider="` + providerForHost(firstHost) + `"}) > 0)`: "2",
 	} {
 		node.Eventually(t, time.Minute, func(ctx context.Context) error {
 			got, err := queryPrometheus(ctx, query)

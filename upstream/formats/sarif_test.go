@@ -28,17 +28,17 @@ import (
 func TestSARIF(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "regcred")
 	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")
-	build.Dir = module
+	build.Dir = modulePath
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	docs := must.Get(os.ReadFile(filepath.Join(module, "docs/lint/README.md")))(t)
-	files := must.Get(filepath.Glob(filepath.Join(module, "lint/testdata/*")))(t)
-	more := must.Get(filepath.Glob(filepath.Join(module, "config/testdata/*.*")))(t)
+	docs := must.Get(os.ReadFile(filepath.Join(modulePath, "docs/lint/README.md")))(t)
+	files := must.Get(filepath.Glob(filepath.Join(modulePath, "lint/testdata/*")))(t)
+	more := must.Get(filepath.Glob(filepath.Join(modulePath, "config/testdata/*.*")))(t)
 	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
 	results, schema := 0, sarifSchema(t)
 	failing := []string{"--kubelet-version=new", files[0]} // regcred fails before it reads a file
-	for _, list := range append([][]string{files, failing}, oneListEach(files)...) {
+	for _, list := range append([][]string{files, failing}, singleFileLists(files)...) {
 		out, err := exec.Command(program, append([]string{"validate", "-o", "sarif"}, list...)...).Output()
 		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
-func oneListEach(files []string) (lists [][]string) {
+func singleFileLists(files []string) (lists [][]string) {
 	for _, file := range files {
 		lists = append(lists, []string{file})
 	}

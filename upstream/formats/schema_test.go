@@ -20,19 +20,19 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-const module = "../.."
+const modulePath = "../.."
 
 // compileSchemas compiles the schema for all versions together and the schema of each version.
 func compileSchemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
 	t.Helper()
 	each = map[string]*jsonschema.Schema{}
 	for _, version := range []string{config.V1, config.V1Beta1, config.V1Alpha1} {
-		each[version] = compile(t, version)
+		each[version] = compileSchema(t, version)
 	}
-	return compile(t, ""), each
+	return compileSchema(t, ""), each
 }
 
-func compile(t *testing.T, version string) *jsonschema.Schema {
+func compileSchema(t *testing.T, version string) *jsonschema.Schema {
 	t.Helper()
 	data := must.Get(config.Schema(version))(t)
 	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
@@ -78,7 +78,7 @@ func hasNull(v any) bool {
 // uses Validate, which agrees with the kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := compileSchemas(t)
-	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
+	data := must.Get(os.ReadFile(filepath.Join(modulePath, "testdata/parity/config.json")))(t)
 	var recorded struct {
 		Cases []struct {
 			Name  string
@@ -129,7 +129,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 func TestSchemaOfSamples(t *testing.T) {
 	all, _ := compileSchemas(t)
 	samples := 0
-	err := filepath.WalkDir(module, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(modulePath, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

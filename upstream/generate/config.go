@@ -65,12 +65,12 @@ func randomConfigText(r *rand.Rand, list []string) string {
 // tests reach the stages after decoding.
 func randomConfig(r *rand.Rand) string {
 	const rare = 60
-	version := PickMostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
+	version := PickMostlyFrom(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
 	var list []any
 	for i := range r.IntN(4) {
 		list = append(list, randomProvider(r, i, version == "v1"))
 	}
-	doc := map[string]any{"apiVersion": "kubelet.config.k8s.io/" + version, "kind": PickMostly(r, rare, []string{"CredentialProviderConfig"}, []string{"KubeletConfiguration", "x"}), "providers": list}
+	doc := map[string]any{"apiVersion": "kubelet.config.k8s.io/" + version, "kind": PickMostlyFrom(r, rare, []string{"CredentialProviderConfig"}, []string{"KubeletConfiguration", "x"}), "providers": list}
 	if OneIn(r, 2) {
 		out, _ := json.Marshal(doc)
 		return string(out)
@@ -93,22 +93,22 @@ func randomProvider(r *rand.Rand, i int, tokens bool) map[string]any {
 	const rare = 60
 	var images []string
 	for range 1 + r.IntN(3) {
-		images = append(images, PickMostly(r, rare, []string{"registry.io", "*.io", "a.b/c", "*:5000", "u@a", "https://a"}, []string{"%zz", "a:x", "a b", "\x01", ""}))
+		images = append(images, PickMostlyFrom(r, rare, []string{"registry.io", "*.io", "a.b/c", "*:5000", "u@a", "https://a"}, []string{"%zz", "a:x", "a b", "\x01", ""}))
 	}
 	p := map[string]any{
-		"name":                 PickMostly(r, rare, []string{fmt.Sprintf("one%d", i)}, []string{"", "a/b", "a b", ".", "..", `a\b`, "one0", "é"}),
+		"name":                 PickMostlyFrom(r, rare, []string{fmt.Sprintf("one%d", i)}, []string{"", "a/b", "a b", ".", "..", `a\b`, "one0", "é"}),
 		"matchImages":          images,
-		"defaultCacheDuration": PickMostly(r, rare, []string{"1h", "0s", "0", "1h30m", "1.5h"}, []string{"-1h", "", "x", "1d"}),
-		"apiVersion":           PickMostly(r, rare, corpus.Versions, []string{"", "v1", corpus.Versions[0] + "x"}),
+		"defaultCacheDuration": PickMostlyFrom(r, rare, []string{"1h", "0s", "0", "1h30m", "1.5h"}, []string{"-1h", "", "x", "1d"}),
+		"apiVersion":           PickMostlyFrom(r, rare, corpus.Versions, []string{"", "v1", corpus.Versions[0] + "x"}),
 	}
 	if OneIn(r, 3) {
-		p["args"] = []any{PickElement(r, []string{"a", "", "--x=y"}), PickMostly(r, rare, []any{"b"}, []any{1, nil, true})}
+		p["args"] = []any{PickElement(r, []string{"a", "", "--x=y"}), PickMostlyFrom(r, rare, []any{"b"}, []any{1, nil, true})}
 	}
 	if OneIn(r, 3) {
-		p["env"] = []any{map[string]any{"name": "A", "value": PickMostly(r, rare, []any{"b", ""}, []any{1, nil})}}
+		p["env"] = []any{map[string]any{"name": "A", "value": PickMostlyFrom(r, rare, []any{"b", ""}, []any{1, nil})}}
 	}
 	if tokens && OneIn(r, 2) {
-		p["apiVersion"] = PickMostly(r, 10, corpus.Versions[:1], corpus.Versions)
+		p["apiVersion"] = PickMostlyFrom(r, 10, corpus.Versions[:1], corpus.Versions)
 		p["tokenAttributes"] = randomTokenAttributes(r)
 	}
 	for _, k := range []string{"name", "matchImages", "defaultCacheDuration", "apiVersion"} {
@@ -126,14 +126,14 @@ func randomTokenAttributes(r *rand.Rand) map[string]any {
 	const rare = 20
 	keys := func() (out []string) {
 		for range r.IntN(3) {
-			out = append(out, PickMostly(r, rare, []string{"a", "b", "c", "d", "example.com/a", "A.b/C"}, []string{"", "a b", "/a", "a/b/c", "-"}))
+			out = append(out, PickMostlyFrom(r, rare, []string{"a", "b", "c", "d", "example.com/a", "A.b/C"}, []string{"", "a b", "/a", "a/b/c", "-"}))
 		}
 		return out
 	}
 	t := map[string]any{
-		"serviceAccountTokenAudience": PickMostly(r, rare, []string{"registry.io"}, []string{""}),
-		"cacheType":                   PickMostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
-		"requireServiceAccount":       PickMostly(r, rare, []any{true, true, false}, []any{nil}),
+		"serviceAccountTokenAudience": PickMostlyFrom(r, rare, []string{"registry.io"}, []string{""}),
+		"cacheType":                   PickMostlyFrom(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
+		"requireServiceAccount":       PickMostlyFrom(r, rare, []any{true, true, false}, []any{nil}),
 	}
 	if OneIn(r, 4) { // without cacheType it is only valid in kubelet 1.33
 		delete(t, "cacheType")

@@ -48,7 +48,7 @@ func SmallResponses() (out []string) {
 
 // MutateResponse changes one of the outputs. In most cases it chooses an output in good.
 func MutateResponse(r *rand.Rand, good, all []string) corpus.Response {
-	output, version := PickMostly(r, 3, good, all), corpus.Versions[0]
+	output, version := PickMostlyFrom(r, 3, good, all), corpus.Versions[0]
 	if OneIn(r, 5) {
 		version = PickElement(r, corpus.Versions)
 		output = strings.Replace(output, corpus.Versions[0], version, 1)

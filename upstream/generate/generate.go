@@ -44,8 +44,8 @@ func MutateBytes(r *rand.Rand, s string, words []string) string {
 	return string(b)
 }
 
-// PickMostly picks from good, or with probability 1/n from bad.
-func PickMostly[T any](r *rand.Rand, n int, good, bad []T) T {
+// PickMostlyFrom picks from good, or with probability 1/n from bad.
+func PickMostlyFrom[T any](r *rand.Rand, n int, good, bad []T) T {
 	if OneIn(r, n) {
 		return PickElement(r, bad)
 	}

@@ -45,7 +45,7 @@ func NormalizeKey(key string) string {
 
 // RandomAuthKey generates a key that matches repo, or nearly does.
 func RandomAuthKey(r *rand.Rand, repo string) string {
-	key := PatternFor(r, repo)
+	key := RandomPatternFor(r, repo)
 	switch r.IntN(6) {
 	case 0:
 		key = "https://" + key

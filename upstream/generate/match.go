@@ -34,8 +34,8 @@ func RandomImage(r *rand.Rand) string {
 	return s
 }
 
-// PatternFor converts an image to a pattern that matches it, or nearly does.
-func PatternFor(r *rand.Rand, image string) string {
+// RandomPatternFor converts an image to a pattern that matches it, or nearly does.
+func RandomPatternFor(r *rand.Rand, image string) string {
 	host, path, slash := strings.Cut(image, "/")
 	list := strings.Split(host, ".")
 	for i := range list {
@@ -91,7 +91,7 @@ func labelPattern(r *rand.Rand, label string) string {
 // RandomMatchCase generates an image and a pattern that matches it, or nearly does.
 func RandomMatchCase(r *rand.Rand) corpus.MatchCase {
 	target := RandomImage(r)
-	pattern := PatternFor(r, target)
+	pattern := RandomPatternFor(r, target)
 	if OneIn(r, 5) {
 		pattern = MutateBytes(r, pattern, patternFragments)
 	}

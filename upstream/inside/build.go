@@ -47,14 +47,14 @@ func Build(ctx context.Context, out string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := build(ctx, dir, part.Name()); err != nil {
+	if err := buildKubelet(ctx, dir, part.Name()); err != nil {
 		return fmt.Errorf("kubelet %s: %w", Version, err)
 	}
 	return os.Rename(part.Name(), out)
 }
 
-// build builds the kubelet from sources that it copies to dir.
-func build(ctx context.Context, dir, out string) error {
+// buildKubelet builds the kubelet from sources that it copies to dir.
+func buildKubelet(ctx context.Context, dir, out string) error {
 	s := sourceCopy{dir: filepath.Join(dir, "kubernetes")}
 	if err := s.listPackages(ctx); err != nil {
 		return err

@@ -41,18 +41,18 @@ type filePatch struct {
 	text    []byte
 	files   *token.FileSet
 	file    *ast.File
-	edits   []edit
+	edits   []textEdit
 
 	plugin string // name under which the file imports package plugin
 }
 
-type edit struct {
+type textEdit struct {
 	offset int
 	text   string
 }
 
 func (p *filePatch) insertText(at token.Pos, text string) {
-	p.edits = append(p.edits, edit{p.files.Position(at).Offset, text})
+	p.edits = append(p.edits, textEdit{p.files.Position(at).Offset, text})
 }
 
 // appendArgument appends an argument to a call.
@@ -156,7 +156,7 @@ func (p *filePatch) patchPull() error {
 
 // applyEdits returns the text with the changes.
 func (p *filePatch) applyEdits() ([]byte, error) {
-	slices.SortFunc(p.edits, func(a, b edit) int { return b.offset - a.offset })
+	slices.SortFunc(p.edits, func(a, b textEdit) int { return b.offset - a.offset })
 	text := slices.Clone(p.text)
 	for _, e := range p.edits {
 		text = slices.Insert(text, e.offset, []byte(e.text)...)

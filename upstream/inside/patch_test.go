@@ -17,12 +17,12 @@ import (
 	"github.com/regcred/regcred/upstream/release"
 )
 
-// maxChanged is the maximum number of lines of Kubernetes that may be changed.
-const maxChanged = 10
+// maxChangedLines is the maximum number of lines of Kubernetes that may be changed.
+const maxChangedLines = 10
 
-// imageManagerOf returns a release's image_manager.go. It downloads releases other than the one
+// readImageManager returns a release's image_manager.go. It downloads releases other than the one
 // pinned in go.mod only if REGCRED_TEST_REQUIRE contains "inside".
-func imageManagerOf(t *testing.T, version string) []byte {
+func readImageManager(t *testing.T, version string) []byte {
 	t.Helper()
 	cache := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetesModule+"@"+version)
@@ -66,7 +66,7 @@ func TestPatch(t *testing.T) {
 		"v1.34.4":       "pkg/kubelet/images/image_manager.go of Kubernetes v1.34.4: there are 0 functions makeLookupPullCredentialsFunc, want 1",
 	} {
 		t.Run(version, func(t *testing.T) {
-			text := imageManagerOf(t, version)
+			text := readImageManager(t, version)
 			changed, err := PatchImageManager(version, text)
 			if got := errorText(err); got != want {
 				t.Fatalf("got %q, want %q", got, want)
@@ -81,8 +81,8 @@ func TestPatch(t *testing.T) {
 			}
 			n := changedLines(string(text), string(changed))
 			t.Logf("%d lines are changed", n)
-			if n > maxChanged {
-				t.Errorf("%d lines are changed, want at most %d", n, maxChanged)
+			if n > maxChangedLines {
+				t.Errorf("%d lines are changed, want at most %d", n, maxChangedLines)
 			}
 			if gone := changedLines(string(changed), string(text)); gone != 4 {
 				t.Errorf("%d lines are no longer what they were, want 4: two signatures and two calls", gone)
@@ -101,7 +101,7 @@ func errorText(err error) string {
 // TestPatchManyLines verifies that PatchImageManager accepts calls and signatures that span several
 // lines.
 func TestPatchManyLines(t *testing.T) {
-	text := imageManagerOf(t, kubelet.Version)
+	text := readImageManager(t, kubelet.Version)
 	for _, one := range []*regexp.Regexp{
 		regexp.MustCompile(`(?m)(return m\.pullImage\(.*)\)$`),
 		regexp.MustCompile(`(:= m\.makeLookupPullCredentialsFunc\([^()]*)\)`),
@@ -122,7 +122,7 @@ func TestPatchManyLines(t *testing.T) {
 // TestPatchRefuses verifies that the error of PatchImageManager names the missing or changed part
 // of the file.
 func TestPatchRefuses(t *testing.T) {
-	text := string(imageManagerOf(t, kubelet.Version))
+	text := string(readImageManager(t, kubelet.Version))
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"no Go", "package images", "paquet images", "expected 'package'"},
 		{"no lookup", ".Lookup(", ".Ask(", "func makeLookupPullCredentialsFunc: there are 0 calls of Lookup, want 1"},

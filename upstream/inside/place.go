@@ -36,7 +36,7 @@ func (p *filePatch) findMethod(name string) (*targetFunction, error) {
 // findCall returns the call of a function or method with this name, whatever its package or
 // receiver.
 func (f *targetFunction) findCall(name string) (*ast.CallExpr, error) {
-	found := findNodes(f, func(c *ast.CallExpr) bool { return isCallOf(c, name) })
+	found := findNodesOfType(f, func(c *ast.CallExpr) bool { return isCallTo(c, name) })
 	if len(found) != 1 {
 		return nil, f.newError("there are %d calls of %s, want 1", len(found), name)
 	}
@@ -48,9 +48,9 @@ func (f *targetFunction) findAssignment(name string) (*ast.AssignStmt, error) {
 	if _, err := f.findCall(name); err != nil {
 		return nil, err
 	}
-	found := findNodes(f, func(s *ast.AssignStmt) bool {
+	found := findNodesOfType(f, func(s *ast.AssignStmt) bool {
 		c, ok := s.Rhs[0].(*ast.CallExpr)
-		return ok && len(s.Rhs) == 1 && isCallOf(c, name)
+		return ok && len(s.Rhs) == 1 && isCallTo(c, name)
 	})
 	if len(found) != 1 {
 		return nil, f.newError("there are %d assignments of what %s returns, want 1", len(found), name)
@@ -60,7 +60,7 @@ func (f *targetFunction) findAssignment(name string) (*ast.AssignStmt, error) {
 
 // findReceivedVariable returns the variable that is received from a channel.
 func (f *targetFunction) findReceivedVariable() (name string, err error) {
-	found := findNodes(f, func(s *ast.AssignStmt) bool {
+	found := findNodesOfType(f, func(s *ast.AssignStmt) bool {
 		u, ok := s.Rhs[0].(*ast.UnaryExpr)
 		_, named := s.Lhs[0].(*ast.Ident)
 		return ok && u.Op == token.ARROW && len(s.Lhs) == 1 && named
@@ -73,7 +73,7 @@ func (f *targetFunction) findReceivedVariable() (name string, err error) {
 
 // findErrCheck returns the statement "if v.err != nil".
 func (f *targetFunction) findErrCheck(v string) (*ast.IfStmt, error) {
-	found := findNodes(f, func(s *ast.IfStmt) bool {
+	found := findNodesOfType(f, func(s *ast.IfStmt) bool {
 		c, ok := s.Cond.(*ast.BinaryExpr)
 		return ok && s.Init == nil && c.Op == token.NEQ && isFieldSelector(c.X, v, "err") && isIdentNamed(c.Y, "nil")
 	})
@@ -83,8 +83,8 @@ func (f *targetFunction) findErrCheck(v string) (*ast.IfStmt, error) {
 	return found[0], nil
 }
 
-// findNodes returns the nodes of type T in a function for which is returns true.
-func findNodes[T ast.Node](f *targetFunction, is func(T) bool) (found []T) {
+// findNodesOfType returns the nodes of type T in a function for which is returns true.
+func findNodesOfType[T ast.Node](f *targetFunction, is func(T) bool) (found []T) {
 	ast.Inspect(f.decl.Body, func(n ast.Node) bool {
 		if t, ok := n.(T); ok && is(t) {
 			found = append(found, t)
@@ -94,7 +94,7 @@ func findNodes[T ast.Node](f *targetFunction, is func(T) bool) (found []T) {
 	return found
 }
 
-func isCallOf(c *ast.CallExpr, name string) bool {
+func isCallTo(c *ast.CallExpr, name string) bool {
 	switch fun := c.Fun.(type) {
 	case *ast.Ident:
 		return fun.Name == name

@@ -18,7 +18,7 @@ import (
 // TestFindBelowBlanks verifies that listPackages works if the path of the module cache contains
 // spaces.
 func TestFindBelowBlanks(t *testing.T) {
-	imageManagerOf(t, kubelet.Version) // skips the test if the release is not available
+	readImageManager(t, kubelet.Version) // skips the test if the release is not available
 	out := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	cache := filepath.Join(t.TempDir(), "two  names")
 	must.Do(t, os.Symlink(strings.TrimSpace(string(out)), cache))

@@ -18,11 +18,11 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-const page = "../../docs/project/upstream.md"
+const pagePath = "../../docs/project/upstream.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()
-	data := must.Get(os.ReadFile(page))(t)
+	data := must.Get(os.ReadFile(pagePath))(t)
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }
 
@@ -30,9 +30,9 @@ var (
 	// sourceReference matches a file of the Kubernetes release and the functions in that file, in the page's
 	// notation.
 	sourceReference = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
-	quotedFile      = regexp.MustCompile("`(pkg/[^`]+)`")
-	quoted          = regexp.MustCompile("`(\\w+)`")
-	oneLine         = regexp.MustCompile(`\n *`)
+	quotedFilePattern      = regexp.MustCompile("`(pkg/[^`]+)`")
+	quotedCodePattern          = regexp.MustCompile("`(\\w+)`")
+	lineReferencePattern         = regexp.MustCompile(`\n *`)
 )
 
 // TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the
@@ -43,31 +43,31 @@ func TestDocumentedSourcesExist(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	release, text := strings.TrimSpace(string(out)), readPage(t)
-	for _, m := range quotedFile.FindAllStringSubmatch(text, -1) {
+	for _, m := range quotedFilePattern.FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(release, m[1])); err != nil {
-			t.Errorf("%s: %v", page, err)
+			t.Errorf("%s: %v", pagePath, err)
 		}
 	}
 	found := sourceReference.FindAllStringSubmatch(text, -1)
 	for _, m := range found {
-		have := functions(t, filepath.Join(release, m[1]))
-		for _, name := range quoted.FindAllStringSubmatch(m[2], -1) {
+		have := declaredFunctions(t, filepath.Join(release, m[1]))
+		for _, name := range quotedCodePattern.FindAllStringSubmatch(m[2], -1) {
 			if !have[name[1]] {
-				t.Errorf("%s: %s has no function %s", page, m[1], name[1])
+				t.Errorf("%s: %s has no function %s", pagePath, m[1], name[1])
 			}
 		}
 	}
 	sections := strings.Count(text, "\n- **Today**")
 	if sections != 11 || len(found) < sections {
-		t.Errorf("%s: %d places in %d sections that say what the code does today, want at least one in each of 11", page, len(found), sections)
+		t.Errorf("%s: %d places in %d sections that say what the code does today, want at least one in each of 11", pagePath, len(found), sections)
 	}
 	if !strings.Contains(text, "Kubernetes "+kubelet.Version) {
-		t.Errorf("%s is not about %s, which go.mod pins", page, kubelet.Version)
+		t.Errorf("%s is not about %s, which go.mod pins", pagePath, kubelet.Version)
 	}
 }
 
-// functions returns the names of the functions and methods that a file declares.
-func functions(t *testing.T, path string) map[string]bool {
+// declaredFunctions returns the names of the functions and methods that a file declares.
+func declaredFunctions(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 	names := map[string]bool{}
@@ -96,8 +96,8 @@ func TestMessages(t *testing.T) {
 			if strings.Contains(err.Error(), "ecr") {
 				t.Errorf("it names the provider: %v", err)
 			}
-			if !strings.Contains(oneLine.ReplaceAllString(text, " "), "`"+err.Error()+"`") {
-				t.Errorf("%s does not quote %q", page, err)
+			if !strings.Contains(lineReferencePattern.ReplaceAllString(text, " "), "`"+err.Error()+"`") {
+				t.Errorf("%s does not quote %q", pagePath, err)
 			}
 		})
 	}

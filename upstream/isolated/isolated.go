@@ -158,7 +158,7 @@ func (t *Tests) runInNamespaces() (code int, err error) {
 			return 0, err
 		}
 	}
-	args := slices.Concat(unshareArgs, []string{"sh", "-c", t.script(), "sh", dir, self}, testArguments())
+	args := slices.Concat(unshareArgs, []string{"sh", "-c", t.script(), "sh", dir, self}, goTestArgs())
 	cmd := exec.CommandContext(ctx, "unshare", args...)
 	cmd.Env = append(os.Environ(), t.environmentVariable()+"="+dir)
 	for _, entry := range t.Environ {
@@ -180,10 +180,10 @@ func (t *Tests) cleanUp(dir string) error {
 	return t.Clean(dir)
 }
 
-// testArguments returns this program's arguments without -test.testlogfile. Without that log of the
+// goTestArgs returns this program's arguments without -test.testlogfile. Without that log of the
 // files that tests read, go test does not cache the result. It must not, because it does not know
 // which files the programs under test are built from.
-func testArguments() []string {
+func goTestArgs() []string {
 	return slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})

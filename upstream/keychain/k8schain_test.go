@@ -34,44 +34,44 @@ const (
 // login is a pull secret with one credential. HOST in its key is replaced with the registry's host.
 type login struct{ key, user, password string }
 
-// outcome is the result of a pull with each implementation: the user name, or the HTTP status of
+// pullOutcome is the result of a pull with each implementation: the user name, or the HTTP status of
 // the failure.
-type outcome struct{ K8schain, Regcred, Kubelet string }
+type pullOutcome struct{ K8schain, Regcred, Kubelet string }
 
-// cases contains the cases of go-containerregistry#723 and #1431 and of knative/serving#13126, and
+// pullSecretCases contains the cases of go-containerregistry#723 and #1431 and of knative/serving#13126, and
 // other pulls in which k8schain and a kubelet may differ. User "a" may pull team/app, "b" may pull
 // team/db, and anonymous users may pull public/app.
-var cases = []struct {
+var pullSecretCases = []struct {
 	name   string
 	logins []login
 	image  string
-	want   outcome
+	want   pullOutcome
 }{
-	{"one secret", []login{{"HOST", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"#723: rights in the first secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"#723: rights in the second secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/db", outcome{"403", "b", "b"}},
-	{"#13126: the other way round", []login{{"HOST", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"403", "a", "a"}},
-	{"#1431: a stale secret first", []login{{"HOST", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
-	{"a stale secret last", []login{{"HOST", "a", validPassword}, {"HOST", "a", stalePassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"a path before its host", []login{{"HOST", "b", validPassword}, {"HOST/team/app", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"a stale path before its host", []login{{"HOST/team/app", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
-	{"a path that is not the image's", []login{{"HOST/team/db", "b", validPassword}}, "public/app", outcome{"anonymous", "anonymous", "anonymous"}},
-	{"a stale secret, and a public image", []login{{"HOST", "a", stalePassword}}, "public/app", outcome{"401", "401", "401"}},
-	{"a secret of another registry", []login{{"other.example", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"two registries, and the second secret", []login{{"HOST", "b", validPassword}, {"other.example", "x", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"403", "a", "a"}},
-	{"/v1/ and a scheme", []login{{"https://HOST/v1/", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
-	{"no password", []login{{"HOST", "a", ""}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
-	{"nothing that fits", nil, "team/app", outcome{"401", "401", "401"}},
+	{"one secret", []login{{"HOST", "a", validPassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"#723: rights in the first secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"#723: rights in the second secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/db", pullOutcome{"403", "b", "b"}},
+	{"#13126: the other way round", []login{{"HOST", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"403", "a", "a"}},
+	{"#1431: a stale secret first", []login{{"HOST", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"401", "a", "a"}},
+	{"a stale secret last", []login{{"HOST", "a", validPassword}, {"HOST", "a", stalePassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"a path before its host", []login{{"HOST", "b", validPassword}, {"HOST/team/app", "a", validPassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"a stale path before its host", []login{{"HOST/team/app", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"401", "a", "a"}},
+	{"a path that is not the image's", []login{{"HOST/team/db", "b", validPassword}}, "public/app", pullOutcome{"anonymous", "anonymous", "anonymous"}},
+	{"a stale secret, and a public image", []login{{"HOST", "a", stalePassword}}, "public/app", pullOutcome{"401", "401", "401"}},
+	{"a secret of another registry", []login{{"other.example", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"two registries, and the second secret", []login{{"HOST", "b", validPassword}, {"other.example", "x", validPassword}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"403", "a", "a"}},
+	{"/v1/ and a scheme", []login{{"https://HOST/v1/", "a", validPassword}}, "team/app", pullOutcome{"a", "a", "a"}},
+	{"no password", []login{{"HOST", "a", ""}, {"HOST", "a", validPassword}}, "team/app", pullOutcome{"401", "a", "a"}},
+	{"nothing that fits", nil, "team/app", pullOutcome{"401", "401", "401"}},
 }
 
 func TestSameAsK8schain(t *testing.T) {
 	t.Logf("%-40s %-10s %-10s %s", "case", "k8schain", "regcred", "kubelet")
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
-		for _, tt := range cases {
-			s := registry(t, auth)
+		for _, tt := range pullSecretCases {
+			s := startRegistry(t, auth)
 			ref := must.Get(name.ParseReference(s.Addr() + "/" + tt.image + ":v1"))(t)
 			ours, theirs := pullSecrets(t, tt.logins, s.Addr())
-			got := outcome{pullWithK8schain(t, s, ref, theirs), pullWithRegcred(t, s, ref, ours), pullWithKubelet(t, s, ref, theirs)}
+			got := pullOutcome{pullWithK8schain(t, s, ref, theirs), pullWithRegcred(t, s, ref, ours), pullWithKubelet(t, s, ref, theirs)}
 			if auth == testregistry.AuthBasic {
 				t.Logf("%-40s %-10s %-10s %s", tt.name, got.K8schain, got.Regcred, got.Kubelet)
 			}
@@ -86,7 +86,7 @@ func TestSameAsK8schain(t *testing.T) {
 // error as "no credentials needed". k8schain uses this wrapper for the clouds. regcred's keychain
 // must return the error.
 func TestHelperFails(t *testing.T) {
-	s := registry(t, testregistry.AuthBasic)
+	s := startRegistry(t, testregistry.AuthBasic)
 	ref := must.Get(name.ParseReference(s.Addr() + "/team/app:v1"))(t)
 	if a, err := authn.NewKeychainFromHelper(failingHelper{}).Resolve(ref.Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("go-containerregistry's: got %v, %v", a, err)
@@ -105,7 +105,7 @@ type failingHelper struct{}
 
 func (failingHelper) Get(string) (string, string, error) { return "", "", errors.New("no network") }
 
-func registry(t testing.TB, auth testregistry.Auth) *testregistry.Server {
+func startRegistry(t testing.TB, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
 	s := must.Get(testregistry.New(testregistry.Options{
 		Auth: auth, Users: map[string]string{"a": validPassword, "b": validPassword},
@@ -143,7 +143,7 @@ func pullWithK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, 
 		t.Fatal(err)
 	}
 	_, err = remote.Get(ref, remote.WithAuthFromKeychain(keys))
-	return pulledBy(s, err)
+	return pullUser(s, err)
 }
 
 func pullWithRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
@@ -152,7 +152,7 @@ func pullWithRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, l
 	defer k.Close()
 	tr := must.Get(keychain.New(k, keychain.Options{For: regcred.Request{PullSecrets: list}}).Transport(ref.Context()))(t)
 	_, err := remote.Get(ref, remote.WithTransport(tr.Wrapper()))
-	return pulledBy(s, err)
+	return pullUser(s, err)
 }
 
 // pullWithKubelet tries each credential of the kubelet's keyring once, like the kubelet's
@@ -163,19 +163,19 @@ func pullWithKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, l
 	creds, found := ring.Lookup(ref.Context().String())
 	if !found {
 		_, err := remote.Get(ref)
-		return pulledBy(s, err)
+		return pullUser(s, err)
 	}
 	for _, c := range creds {
 		_, err := remote.Get(ref, remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})))
-		if got = pulledBy(s, err); err == nil {
+		if got = pullUser(s, err); err == nil {
 			break
 		}
 	}
 	return got
 }
 
-// pulledBy returns the user who got the manifest, or the status of the rejected request.
-func pulledBy(s *testregistry.Server, err error) string {
+// pullUser returns the user who got the manifest, or the status of the rejected request.
+func pullUser(s *testregistry.Server, err error) string {
 	defer s.ResetLog()
 	requests := s.Requests()
 	last := requests[len(requests)-1]

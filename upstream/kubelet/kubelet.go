@@ -60,7 +60,7 @@ type TokenFuncs struct {
 // It must not be called while another goroutine uses the kubelet's packages.
 func RegisterPlugins(configPath, binDir string, tokens TokenFuncs) error {
 	unregisterPlugins()
-	return register(configPath, binDir, tokens)
+	return registerCredentialProviders(configPath, binDir, tokens)
 }
 
 // NewKeyring returns the kubelet's keyring of the registered providers for a pod. All arguments may

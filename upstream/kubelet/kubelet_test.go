@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const config = `apiVersion: kubelet.config.k8s.io/v1
+const configSymbol = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
 - name: one
@@ -32,19 +32,19 @@ providers:
   apiVersion: credentialprovider.kubelet.k8s.io/v1
 `
 
-const script = `#!/bin/sh
+const pluginScript = `#!/bin/sh
 tee "$(dirname "$0")/stdin" >/dev/null
 echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"registry.example":{"username":"u","password":"open-sesame"}}}'
 `
 
-func register(t *testing.T) (dir string) {
+func registerCredentialProviders(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
 	}
-	write("config.yaml", config, 0o600)
-	write("one", script, 0o700)
+	write("config.yaml", configSymbol, 0o600)
+	write("one", pluginScript, 0o700)
 	must.Do(t, kubelet.RegisterPlugins(filepath.Join(dir, "config.yaml"), dir, kubelet.TokenFuncs{}))
 	return dir
 }
@@ -52,8 +52,8 @@ func register(t *testing.T) (dir string) {
 // TestBridge verifies that the package uses the kubelet's own objects. A real process must read the
 // same bytes that EncodeRequest returns, and registering twice must not panic.
 func TestBridge(t *testing.T) {
-	register(t)
-	dir := register(t)
+	registerCredentialProviders(t)
+	dir := registerCredentialProviders(t)
 	creds, ok := kubelet.NewKeyring("", "", "", "").Lookup("registry.example/app")
 	if !ok || len(creds) != 1 || creds[0].Username != "u" {
 		t.Fatalf("Lookup through a real process: %d credentials, want 1", len(creds))
@@ -66,16 +66,16 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-type stub struct{ calls int }
+type stubPlugin struct{ calls int }
 
-func (s *stub) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+func (s *stubPlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
 	s.calls++
 	return &credentialproviderapi.CredentialProviderResponse{CacheKeyType: credentialproviderapi.GlobalPluginCacheKeyType}, nil
 }
 
 func TestSetPlugin(t *testing.T) {
-	register(t)
-	s := &stub{}
+	registerCredentialProviders(t)
+	s := &stubPlugin{}
 	must.Do(t, kubelet.SetPlugin(0, s))
 	k := kubelet.NewKeyring("", "", "", "")
 	k.Lookup("registry.example/a")

@@ -41,7 +41,7 @@ func unregisterPlugins() {
 	seenProviderNames = map[string]sets.Empty{}
 }
 
-func register(configPath, binDir string, tokens TokenFuncs) error {
+func registerCredentialProviders(configPath, binDir string, tokens TokenFuncs) error {
 	return plugin.RegisterCredentialProviderPlugins(configPath, binDir, tokens.Token, tokens.ServiceAccount)
 }
 

@@ -29,19 +29,19 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// exchanges is how many generated registries are compared.
-const exchanges = 3000
+// randomExchanges is how many generated registries are compared.
+const randomExchanges = 3000
 
-const manifest = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`
+const manifestBody = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`
 
-// response is what a token server returns.
-type response struct {
+// scriptedResponse is what a token server returns.
+type scriptedResponse struct {
 	Status         int
 	Body, Location string
 }
 
-// script describes one registry, its token server and the credential.
-type script struct {
+// exchangeScript describes one registry, its token server and the credential.
+type exchangeScript struct {
 	Anonymous  int      // status for a request without a credential
 	Challenges []string // header lines; REALM stands for the token server
 	Again      []string // header lines for a refused credential; nil for the same
@@ -49,28 +49,28 @@ type script struct {
 	Tokens     []string // accepted tokens
 	NoHead     bool     // 405 for HEAD
 
-	Post, Get response
+	Post, Get scriptedResponse
 
 	None               bool // no credential
 	Username, Password string
 	ID                 int
 }
 
-// pick returns one of the choices. The first ones are the most likely.
-func pick[T any](r *rand.Rand, choices ...T) T {
+// pickRandom returns one of the choices. The first ones are the most likely.
+func pickRandom[T any](r *rand.Rand, choices ...T) T {
 	return choices[min(r.IntN(len(choices)), r.IntN(len(choices)))]
 }
 
 func newChallenge(r *rand.Rand) string {
-	scheme := pick(r, "Bearer", "Bearer", "Basic", "bearer", "BASIC", "Digest", "Negotiate", "bEARER", "", "Bearer,", " Bearer", "Béarer")
+	scheme := pickRandom(r, "Bearer", "Bearer", "Basic", "bearer", "BASIC", "Digest", "Negotiate", "bEARER", "", "Bearer,", " Bearer", "Béarer")
 	var params []string
 	add := func(likely float64, key string, values ...string) {
 		if r.Float64() < likely {
 			equals := "="
 			if r.IntN(10) == 0 {
-				key, equals = pick(r, strings.ToUpper(key), key+" ", " "+key), pick(r, "=", " = ", "")
+				key, equals = pickRandom(r, strings.ToUpper(key), key+" ", " "+key), pickRandom(r, "=", " = ", "")
 			}
-			params = append(params, key+equals+pick(r, values...))
+			params = append(params, key+equals+pickRandom(r, values...))
 		}
 	}
 	add(0.95, "realm", `"REALM"`, `"REALM"`, `"REALM"`, `"REALM?account=x&scope=y"`, `"REALM"x`, `REALM`, `x`, `""`, `"/token"`, `"ftp://127.0.0.1/x"`, `"http://[::1"`, `"REALM`, `"http://user:pw@HOST/token/ID"`, `"http:\/\/HOST/token/ID"`, `"REALM?%zz=1"`, `"REALM#x"`)
@@ -80,11 +80,11 @@ func newChallenge(r *rand.Rand) string {
 	if r.IntN(4) == 0 {
 		r.Shuffle(len(params), func(i, j int) { params[i], params[j] = params[j], params[i] })
 	}
-	return scheme + pick(r, " ", " ", " ", " ", "\t", "  ", "") + strings.Join(params, pick(r, ",", ",", ",", ", ", " , ", ",,", " "))
+	return scheme + pickRandom(r, " ", " ", " ", " ", "\t", "  ", "") + strings.Join(params, pickRandom(r, ",", ",", ",", ", ", " , ", ",,", " "))
 }
 
 func newChallenges(r *rand.Rand) (lines []string) {
-	for range pick(r, 1, 1, 2, 2, 3, 0) {
+	for range pickRandom(r, 1, 1, 2, 2, 3, 0) {
 		line := newChallenge(r)
 		if r.IntN(10) == 0 {
 			line += ", " + newChallenge(r)
@@ -94,15 +94,15 @@ func newChallenges(r *rand.Rand) (lines []string) {
 	return lines
 }
 
-func newResponse(r *rand.Rand) response {
-	a := response{Status: pick(r, 200, 200, 200, 200, 201, 202, 204, 206, 300, 304, 302, 303, 307, 308, 400, 401, 403, 404, 405, 418)}
+func newResponse(r *rand.Rand) scriptedResponse {
+	a := scriptedResponse{Status: pickRandom(r, 200, 200, 200, 200, 201, 202, 204, 206, 300, 304, 302, 303, 307, 308, 400, 401, 403, 404, 405, 418)}
 	if a.Status >= 300 && a.Status < 400 && r.IntN(2) == 0 {
-		a.Location = pick(r, "/moved/ID", "/token/ID?again=1", "ftp://x/y", "http://[::1")
+		a.Location = pickRandom(r, "/moved/ID", "/token/ID?again=1", "ftp://x/y", "http://[::1")
 	}
 	var fields []string
 	add := func(likely float64, key string, values ...string) {
 		if r.Float64() < likely {
-			fields = append(fields, fmt.Sprintf("%q:%s", key, pick(r, values...)))
+			fields = append(fields, fmt.Sprintf("%q:%s", key, pickRandom(r, values...)))
 		}
 	}
 	add(0.6, "access_token", `"good"`, `"good"`, `"bad"`, `""`, `1`, `null`)
@@ -115,19 +115,19 @@ func newResponse(r *rand.Rand) response {
 	a.Body = "{" + strings.Join(fields, ",") + "}"
 	switch r.IntN(25) {
 	case 0:
-		a.Body = pick(r, "", "null", "[]", `"good"`, "<html>", "{", `{"token":"good"`, "\ufeff{}", "{}{}", "1")
+		a.Body = pickRandom(r, "", "null", "[]", `"good"`, "<html>", "{", `{"token":"good"`, "\ufeff{}", "{}{}", "1")
 	case 1:
-		a.Body += pick(r, " trailing", "\n", `{"token":"bad"}`)
+		a.Body += pickRandom(r, " trailing", "\n", `{"token":"bad"}`)
 	}
 	return a
 }
 
-func newScript(r *rand.Rand, id int) *script {
-	s := &script{
-		ID: id, Anonymous: pick(r, 401, 401, 401, 401, 200, 403, 404), Challenges: newChallenges(r),
-		Basic: r.IntN(3) > 0, Tokens: pick(r, []string{"good"}, []string{"good", "bad"}, nil), NoHead: r.IntN(20) == 0,
+func newScript(r *rand.Rand, id int) *exchangeScript {
+	s := &exchangeScript{
+		ID: id, Anonymous: pickRandom(r, 401, 401, 401, 401, 200, 403, 404), Challenges: newChallenges(r),
+		Basic: r.IntN(3) > 0, Tokens: pickRandom(r, []string{"good"}, []string{"good", "bad"}, nil), NoHead: r.IntN(20) == 0,
 		Post: newResponse(r), Get: newResponse(r),
-		None: r.IntN(6) == 0, Username: pick(r, "user", "user", "", "ü ser", "a:b"), Password: pick(r, "pass", "pass", "", "p&a=s s", "é"),
+		None: r.IntN(6) == 0, Username: pickRandom(r, "user", "user", "", "ü ser", "a:b"), Password: pickRandom(r, "pass", "pass", "", "p&a=s s", "é"),
 	}
 	if r.IntN(4) == 0 {
 		s.Again = newChallenges(r)
@@ -135,9 +135,9 @@ func newScript(r *rand.Rand, id int) *script {
 	return s
 }
 
-// registry serves the scripts, and records the requests by repository.
-type registry struct {
-	scripts []*script
+// scriptedRegistry serves the scripts, and records the requests by repository.
+type scriptedRegistry struct {
+	scripts []*exchangeScript
 	host    string
 
 	mu   sync.Mutex
@@ -146,7 +146,7 @@ type registry struct {
 
 var idPattern = regexp.MustCompile(`[cr]\d+`)
 
-func (g *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *scriptedRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := idPattern.FindString(r.URL.Path)
 	var n int
 	if _, err := fmt.Sscanf(id[min(1, len(id)):], "%d", &n); err != nil || n >= len(g.scripts) {
@@ -154,7 +154,7 @@ func (g *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.ParseForm()
-	g.record(id, r)
+	g.recordRequest(id, r)
 	s := g.scripts[n]
 	put := func(text string) string {
 		return strings.NewReplacer("REALM", "http://"+g.host+"/token/"+id, "HOST", g.host, "ID", id).Replace(text)
@@ -180,9 +180,9 @@ func (g *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case ok:
 		w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 		w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("a", 64))
-		w.Header().Set("Content-Length", fmt.Sprint(len(manifest)))
+		w.Header().Set("Content-Length", fmt.Sprint(len(manifestBody)))
 		if r.Method != http.MethodHead {
-			io.WriteString(w, manifest)
+			io.WriteString(w, manifestBody)
 		}
 	default:
 		lines := s.Challenges
@@ -196,8 +196,8 @@ func (g *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record records a request. It merges a request that repeats the one before.
-func (g *registry) record(id string, r *http.Request) {
+// recordRequest records a request. It merges a request that repeats the one before.
+func (g *scriptedRegistry) recordRequest(id string, r *http.Request) {
 	auth := r.Header.Get("Authorization")
 	if user, password, ok := r.BasicAuth(); ok {
 		auth = fmt.Sprintf("Basic %q %q", user, password)
@@ -212,8 +212,8 @@ func (g *registry) record(id string, r *http.Request) {
 
 var statusPattern = regexp.MustCompile(`unexpected status from \w+ request to .*: (\d{3})`)
 
-// class returns the class of an error from containerd.
-func class(text string) string {
+// classifyOutcome returns the class of an error from containerd.
+func classifyOutcome(text string) string {
 	status := statusPattern.FindStringSubmatch(text)
 	switch {
 	case text == "":
@@ -237,8 +237,8 @@ func class(text string) string {
 // headFallback lists the statuses of HEAD after which containerd and probe send GET.
 var headFallback = []int{http.StatusMethodNotAllowed, http.StatusForbidden}
 
-// ours returns the class of regcred's outcome.
-func (g *registry) ours(t *testing.T, s *script) string {
+// runRegcred returns the class of regcred's outcome.
+func (g *scriptedRegistry) runRegcred(t *testing.T, s *exchangeScript) string {
 	repository := fmt.Sprintf("x/r%d", s.ID)
 	reg := must.Get(name.NewRegistry(g.host))(t)
 	target := must.Get(login.NewTarget(reg, "repository:"+repository+":pull", false))(t)
@@ -291,9 +291,9 @@ func (g *registry) ours(t *testing.T, s *script) string {
 
 // TestLogin compares both for many generated scripts.
 func TestLogin(t *testing.T) {
-	g := &registry{seen: map[string][]string{}}
+	g := &scriptedRegistry{seen: map[string][]string{}}
 	random := rand.New(rand.NewPCG(28, 4))
-	for id := range exchanges {
+	for id := range randomExchanges {
 		g.scripts = append(g.scripts, newScript(random, id))
 	}
 	srv := httptest.NewServer(g)
@@ -304,7 +304,7 @@ func TestLogin(t *testing.T) {
 	outcomes := map[string]int{}
 	requests, disagreements, documented := 0, 0, 0
 	for id, s := range g.scripts {
-		want, got := class(theirs[id]), g.ours(t, s)
+		want, got := classifyOutcome(theirs[id]), g.runRegcred(t, s)
 		sent, wantSent := g.seen[fmt.Sprint("r", id)], g.seen[fmt.Sprint("c", id)]
 		requests += len(sent)
 		outcomes[want]++
@@ -319,8 +319,8 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%+v\ncontainerd: %s: %s\n\t%s\nregcred: %s\n\t%s", *s, want, theirs[id], strings.Join(wantSent, "\n\t"), got, strings.Join(sent, "\n\t"))
 		}
 	}
-	t.Logf("%d exchanges with %d requests, %d disagreements, %d documented differences; outcomes: %v", exchanges, requests, disagreements, documented, outcomes)
-	if disagreements > 5 || documented > exchanges/100 {
+	t.Logf("%d exchanges with %d requests, %d disagreements, %d documented differences; outcomes: %v", randomExchanges, requests, disagreements, documented, outcomes)
+	if disagreements > 5 || documented > randomExchanges/100 {
 		t.Errorf("%d disagreements, %d documented differences", disagreements, documented)
 	}
 	for _, outcome := range []string{"success", "incomplete credential", "no realm", "bad token", "status 401", "status 403", "status 404", "transport"} {
@@ -331,7 +331,7 @@ func TestLogin(t *testing.T) {
 }
 
 // runContainerd returns containerd's error for each script, or "".
-func runContainerd(t *testing.T, g *registry) []string {
+func runContainerd(t *testing.T, g *scriptedRegistry) []string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "containerd")
 	build := exec.Command("go", "build", "-modfile=../containerd2.mod", "-tags=no_tracing", "-o", program, "containerd/main.go")

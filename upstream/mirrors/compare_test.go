@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
+func sha256Digest(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
 // kubeletUser is the user name of the credential that a kubelet sends.
 const kubeletUser = "kubelet"
@@ -36,10 +36,10 @@ func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 			continue // this hop receives no request
 		}
 		if !h.SkippedForLayers {
-			all = add(all, a)
+			all = appendUnique(all, a)
 		}
 		if h.Skipped == "" {
-			resolve = add(resolve, a)
+			resolve = appendUnique(resolve, a)
 		}
 	}
 	return resolve, all
@@ -51,7 +51,7 @@ func hopURL(h *route.Hop) string {
 	if h.TriesHTTPSFirst && h.Base.Port() == "" {
 		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
 	}
-	if !slices.Contains(append([]string{"localhost", "127.0.0.1"}, names...), strings.ToLower(h.Base.Hostname())) {
+	if !slices.Contains(append([]string{"localhost", "127.0.0.1"}, hostNames...), strings.ToLower(h.Base.Hostname())) {
 		return "" // no such host
 	}
 	port := cmp.Or(h.Base.Port(), map[string]string{"http": "80", "https": "443"}[h.Base.Scheme])
@@ -67,7 +67,7 @@ func hopURL(h *route.Hop) string {
 	return u.String()
 }
 
-func add(list []hostRequest, a hostRequest) []hostRequest {
+func appendUnique(list []hostRequest, a hostRequest) []hostRequest {
 	if slices.ContainsFunc(list, func(o hostRequest) bool { return o.URL == a.URL }) {
 		return list
 	}
@@ -85,14 +85,14 @@ func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (lis
 	}
 	for _, s := range log {
 		if wanted(s) {
-			list = add(list, hostRequest{s.url, userNames(users[s.url])})
+			list = appendUnique(list, hostRequest{s.url, displayUsers(users[s.url])})
 		}
 	}
 	return list
 }
 
-// userNames returns the name under which a route shows the credentials of these users.
-func userNames(users []string) string {
+// displayUsers returns the name under which a route shows the credentials of these users.
+func displayUsers(users []string) string {
 	switch {
 	case len(users) == 0:
 		return string(route.CredentialNone)

@@ -29,18 +29,18 @@ type containerdDaemon struct {
 	images  runtimeapi.ImageServiceClient
 }
 
-// programs returns the containerd programs by version.
-func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
+// buildPrograms returns the containerd programs by version.
+func buildPrograms() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
 // startContainerd starts a containerd that trusts only the CA in the file ca. In the configuration, it
 // replaces DIR with the containerd's directory.
 func startContainerd(t *testing.T, program, config, ca string) *containerdDaemon {
 	t.Helper()
-	return startPrepared(t, program, config, ca, func(string) {})
+	return startPreparedContainerd(t, program, config, ca, func(string) {})
 }
 
-// startPrepared is like [startContainerd], but first calls prepare with the containerd's directory.
-func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *containerdDaemon {
+// startPreparedContainerd is like [startContainerd], but first calls prepare with the containerd's directory.
+func startPreparedContainerd(t *testing.T, program, config, ca string, prepare func(dir string)) *containerdDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "d") // /run is in memory
 	if err != nil {
@@ -56,8 +56,8 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	config = strings.ReplaceAll(config, "DIR", dir)
 	head, rest, _ := strings.Cut(config, "\n[")
 	config = fmt.Sprintf("%s\nroot = %q\nstate = %q\n[grpc]\naddress = %q\n[%s", head, filepath.Join(dir, "root"), filepath.Join(dir, "state"), socket, rest)
-	write(t, d.path("config.toml"), config)
-	cmd := exec.CommandContext(t.Context(), program, "--config", d.path("config.toml"), "--log-level", "info")
+	writeFile(t, d.filePath("config.toml"), config)
+	cmd := exec.CommandContext(t.Context(), program, "--config", d.filePath("config.toml"), "--log-level", "info")
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*")
 	log := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
@@ -84,7 +84,7 @@ func (d *containerdDaemon) waitServing(t *testing.T) {
 	t.Fatalf("containerd has booted, and does not respond to a kubelet after 30 s: %v", err)
 }
 
-func (d *containerdDaemon) path(name string) string { return filepath.Join(d.dir, name) }
+func (d *containerdDaemon) filePath(name string) string { return filepath.Join(d.dir, name) }
 
 // waitReady waits until a daemon reports that it has booted. It continues to read the daemon's
 // output.
@@ -104,8 +104,8 @@ func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// pull pulls an image through CRI, as a kubelet does.
-func (d *containerdDaemon) pull(t *testing.T, image string) error {
+// pullImage pulls an image through CRI, as a kubelet does.
+func (d *containerdDaemon) pullImage(t *testing.T, image string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -115,7 +115,7 @@ func (d *containerdDaemon) pull(t *testing.T, image string) error {
 	return err
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))

@@ -14,70 +14,70 @@ import (
 )
 
 var (
-	seed        = flag.Uint64("seed", 14, "of the configurations that are made at random")
+	randomSeed        = flag.Uint64("seed", 14, "of the configurations that are made at random")
 	randomCases = flag.Int("many", 60, "how many of them there are for each runtime")
 )
 
-// generator generates random configurations.
-type generator struct{ *rand.Rand }
+// configGenerator generates random configurations.
+type configGenerator struct{ *rand.Rand }
 
-func (d generator) choose(of ...string) string { return of[d.IntN(len(of))] }
+func (d configGenerator) chooseOne(of ...string) string { return of[d.IntN(len(of))] }
 
 // oneIn returns true with probability 1/n.
-func (d generator) oneIn(n int) bool { return d.IntN(n) == 0 }
+func (d configGenerator) oneIn(n int) bool { return d.IntN(n) == 0 }
 
-// address generates a host in a form that hosts.toml allows.
-func (d generator) address() string {
-	host := d.choose("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
-	scheme := d.choose("https://", "https://", "https://", "", "http://")
+// randomAddress generates a host in a form that hosts.toml allows.
+func (d configGenerator) randomAddress() string {
+	host := d.chooseOne("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
+	scheme := d.chooseOne("https://", "https://", "https://", "", "http://")
 	port := ""
 	if d.oneIn(3) {
-		port = ":" + d.choose(tlsPorts...)
+		port = ":" + d.chooseOne(tlsPorts...)
 		if scheme == "http://" {
-			port = ":" + d.choose(plainPorts...)
+			port = ":" + d.chooseOne(plainPorts...)
 		}
 	}
-	return scheme + host + port + d.choose("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
+	return scheme + host + port + d.chooseOne("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
 }
 
-// settings generates settings for a table in hosts.toml.
-func (d generator) settings() (text string) {
+// randomSettings generates settings for a table in hosts.toml.
+func (d configGenerator) randomSettings() (text string) {
 	if d.oneIn(3) {
-		text += fmt.Sprintf("capabilities = [%s]\n", d.choose("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
+		text += fmt.Sprintf("capabilities = [%s]\n", d.chooseOne("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
 	}
 	if d.oneIn(3) {
-		text += "override_path = " + d.choose("true", "true", "false", "1") + "\n"
+		text += "override_path = " + d.chooseOne("true", "true", "false", "1") + "\n"
 	}
 	if d.oneIn(6) {
-		text += "skip_verify = " + d.choose("true", "false") + "\n"
+		text += "skip_verify = " + d.chooseOne("true", "false") + "\n"
 	}
 	if d.oneIn(12) {
-		text += "dial_timeout = " + d.choose("'5s'", "'5'") + "\n"
+		text += "dial_timeout = " + d.chooseOne("'5s'", "'5'") + "\n"
 	}
 	if d.oneIn(12) {
-		text += "ca = " + d.choose("'none.pem'", "[]", "[['a']]") + "\n"
+		text += "ca = " + d.chooseOne("'none.pem'", "[]", "[['a']]") + "\n"
 	}
 	return text
 }
 
-// hostsTOML generates a complete hosts.toml.
-func (d generator) hostsTOML() string {
+// randomHostsTOML generates a complete hosts.toml.
+func (d configGenerator) randomHostsTOML() string {
 	var b strings.Builder
 	if d.oneIn(2) {
-		fmt.Fprintf(&b, "server = %q\n", d.address())
+		fmt.Fprintf(&b, "server = %q\n", d.randomAddress())
 	}
-	b.WriteString(d.settings())
+	b.WriteString(d.randomSettings())
 	for range d.IntN(4) {
-		address := d.address()
+		address := d.randomAddress()
 		if strings.Contains(b.String(), fmt.Sprintf("%q", address)) {
 			continue // a duplicate table is invalid TOML
 		}
-		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.settings())
+		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.randomSettings())
 	}
 	if d.oneIn(4) {
 		// No other table has this host: once containerd 1 knows a host's authentication
 		// method, it sends no configured header to that host.
-		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.choose("Authorization", "X-Other"))
+		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.chooseOne("Authorization", "X-Other"))
 	}
 	if d.oneIn(8) {
 		b.WriteString("[host]\n")
@@ -85,32 +85,32 @@ func (d generator) hostsTOML() string {
 	return b.String()
 }
 
-// certs generates files below certs.d, and an image for which containerd may read them.
-func (d generator) certs() (files, string) {
-	host := d.choose("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
-	f := files{}
+// randomCertSettings generates files below certs.d, and an image for which containerd may read them.
+func (d configGenerator) randomCertSettings() (configFiles, string) {
+	host := d.chooseOne("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
+	f := configFiles{}
 	for _, dir := range []string{host, strings.Replace(host, ":", "_", 1) + "_", strings.Split(host, ":")[0], "_default", "other.example"} {
 		if d.oneIn(2) {
-			f["certs.d/"+dir+"/"+d.choose("hosts.toml", "hosts.toml", "hosts.toml", "readme")] = d.hostsTOML()
+			f["certs.d/"+dir+"/"+d.chooseOne("hosts.toml", "hosts.toml", "hosts.toml", "readme")] = d.randomHostsTOML()
 		}
 	}
-	return f, host + "/" + d.choose("app", "team/app", "a/b/c")
+	return f, host + "/" + d.chooseOne("app", "team/app", "a/b/c")
 }
 
 // TestContainerdAtRandom is like [TestContainerd], with random configurations.
 func TestContainerdAtRandom(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	h := startHosts(t)
-	for version, program := range programs() {
+	for version, program := range buildPrograms() {
 		d := startContainerd(t, program, baseConfig(version, sectionHeader(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
-		random := generator{rand.New(rand.NewPCG(*seed, 0))}
+		random := configGenerator{rand.New(rand.NewPCG(*randomSeed, 0))}
 		for i := range *randomCases {
-			f, image := random.certs()
+			f, image := random.randomCertSettings()
 			if strings.HasPrefix(image, "docker.io/app") {
 				image = "docker.io/library/app"
 			}
-			t.Run(fmt.Sprintf("%s/%d/%d", version, *seed, i), func(t *testing.T) {
-				d.compare(t, h, f, image)
+			t.Run(fmt.Sprintf("%s/%d/%d", version, *randomSeed, i), func(t *testing.T) {
+				d.compareConfiguration(t, h, f, image)
 				if t.Failed() {
 					for _, name := range slices.Sorted(maps.Keys(f)) {
 						t.Logf("%s:\n%s", name, f[name])

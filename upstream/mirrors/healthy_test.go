@@ -18,7 +18,7 @@ import (
 // TestHealthy verifies that the default configurations of containerd and other projects have no
 // warnings. They are checked with a valid hosts.toml and without one.
 func TestHealthy(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	configs := map[string]string{
 		"Debian": "version = 2\n[plugins]\n  [plugins.\"io.containerd.grpc.v1.cri\"]\n    [plugins.\"io.containerd.grpc.v1.cri\".cni]\n      bin_dir = \"/usr/lib/cni\"\n" +
 			"      conf_dir = \"/etc/cni/net.d\"\n  [plugins.\"io.containerd.internal.v1.opt\"]\n    path = \"/var/lib/containerd\"\n",
@@ -30,7 +30,7 @@ func TestHealthy(t *testing.T) {
 		"kind": "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  tolerate_missing_hugetlb_controller = true\n  restrict_oom_score_adj = false\n" +
 			"[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n  discard_unpacked_layers = true\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"/etc/containerd/certs.d\"\n",
 	}
-	for version, program := range programs() {
+	for version, program := range buildPrograms() {
 		text := must.Get(exec.Command(program, "config", "default").Output())(t)
 		configs[version+" config default"] = string(text)
 		// Change only the registry's setting.
@@ -53,9 +53,9 @@ func TestHealthy(t *testing.T) {
 	for name, text := range configs {
 		for _, files := range []map[string]string{nil, sound} {
 			root := t.TempDir()
-			write(t, filepath.Join(root, containerd.DefaultFile), text)
+			writeFile(t, filepath.Join(root, containerd.DefaultFile), text)
 			for host, text := range files {
-				write(t, filepath.Join(root, "etc/containerd/certs.d", host, "hosts.toml"), text)
+				writeFile(t, filepath.Join(root, "etc/containerd/certs.d", host, "hosts.toml"), text)
 			}
 			r, err := containerd.Read(root, containerd.DefaultFile, containerd.Version{})
 			if err != nil {

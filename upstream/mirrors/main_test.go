@@ -16,16 +16,16 @@ import (
 	"github.com/regcred/regcred/upstream/isolated"
 )
 
-// tests runs the tests in namespaces. In them every host name resolves to loopback, and this
+// isolatedTests runs the tests in namespaces. In them every host name resolves to loopback, and this
 // machine's registry settings are hidden.
-var tests = isolated.Tests{
+var isolatedTests = isolated.Tests{
 	Name:     "mirrors",
 	Programs: isolated.Programs{"containerd": "containerd", "skopeo": "skopeo"},
 	Prepare: func(ctx context.Context, dir string) error {
 		if err := buildContainerd(ctx, dir); err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost "+strings.Join(names, " ")+"\n"), 0o644)
+		return os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost "+strings.Join(hostNames, " ")+"\n"), 0o644)
 	},
 	SetupScript: `mount --bind "$1/hosts" /etc/hosts
 for dir in /run /var/lib /etc/containers /etc/docker /etc/containerd; do
@@ -34,10 +34,10 @@ done`,
 	Environ: []string{"HOME=DIR/home"},
 }
 
-func TestMain(m *testing.M) { tests.Main(m) }
+func TestMain(m *testing.M) { isolatedTests.Main(m) }
 
 // containerd2 returns the path of the program built by [buildContainerd].
-func containerd2() string { return filepath.Join(tests.Dir(), "containerd") }
+func containerd2() string { return filepath.Join(isolatedTests.Dir(), "containerd") }
 
 // buildContainerd builds containerd 2 from its module, which takes half a minute once.
 // The program stays in the user's cache, where go build replaces it only if it changes.

@@ -32,8 +32,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// names lists the host names of the tests. All of them resolve to this machine.
-var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
+// hostNames lists the host names of the tests. All of them resolve to this machine.
+var hostNames = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
 
 // tlsPorts and plain are the ports of each host.
 var (
@@ -72,7 +72,7 @@ func startHosts(t *testing.T) *registryHosts {
 		if slices.Contains(tlsPorts, port) {
 			scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
 		}
-		server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, scheme) })}
+		server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveRequest(w, r, scheme) })}
 		go server.Serve(l)
 		t.Cleanup(func() { server.Close() })
 	}
@@ -85,16 +85,16 @@ func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mirrors"}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: append(slices.Clone(names), "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: append(slices.Clone(hostNames), "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serve records a request and requires credentials. It serves only the repositories in [hosts.repositories].
-func (h *registryHosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
-	base, kind, rest := cutRepository(r.URL.Path)
+// serveRequest records a request and requires credentials. It serves only the repositories in [hosts.repositories].
+func (h *registryHosts) serveRequest(w http.ResponseWriter, r *http.Request, scheme string) {
+	base, kind, rest := splitRequestPath(r.URL.Path)
 	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
 	s.tag = kind == "manifests" && !strings.HasPrefix(rest, "sha256:")
 	s.user, _, _ = r.BasicAuth()
@@ -116,8 +116,8 @@ func (h *registryHosts) serve(w http.ResponseWriter, r *http.Request, scheme str
 	}
 }
 
-// cutRepository splits a request's path after the repository, and returns the kind of the request.
-func cutRepository(path string) (base, kind, rest string) {
+// splitRequestPath splits a request's path after the repository, and returns the kind of the request.
+func splitRequestPath(path string) (base, kind, rest string) {
 	for _, kind := range []string{"manifests", "blobs"} {
 		if base, rest, ok := strings.Cut(path, "/"+kind+"/"); ok {
 			return base, kind, rest
@@ -139,9 +139,9 @@ func (h *registryHosts) takeRequests(there ...string) []loggedRequest {
 	return log
 }
 
-// push uploads an image under a tag and returns its digest. The image shares no content with other
+// pushImage uploads an image under a tag and returns its digest. The image shares no content with other
 // images.
-func (h *registryHosts) push(t *testing.T, tag string) (digest string) {
+func (h *registryHosts) pushImage(t *testing.T, tag string) (digest string) {
 	t.Helper()
 	put := func(method, path, mediaType string, body []byte) http.Header {
 		r := httptest.NewRequest(method, path, bytes.NewReader(body))
@@ -154,7 +154,7 @@ func (h *registryHosts) push(t *testing.T, tag string) (digest string) {
 		return w.Header()
 	}
 	config := fmt.Appendf(nil, `{"architecture":"amd64","os":"linux","config":{"Labels":{"tag":%q}},"rootfs":{"type":"layers","diff_ids":[]}}`, tag)
-	id := sum(config)
+	id := sha256Digest(config)
 	put(http.MethodPost, "/v2/image/blobs/uploads/?digest="+id, "application/octet-stream", config)
 	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":%q,"size":%d},"layers":[]}`, id, len(config))
 	return put(http.MethodPut, "/v2/image/manifests/"+tag, "application/vnd.oci.image.manifest.v1+json", manifest).Get("Docker-Content-Digest")

@@ -17,21 +17,21 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// files maps paths below a daemon's directory, which contains certs.d, to their content.
-type files map[string]string
+// configFiles maps paths below a daemon's directory, which contains certs.d, to their content.
+type configFiles map[string]string
 
 // hostsTOML returns a hosts.toml for origin.example with this text.
-func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
+func hostsTOML(text string) configFiles { return configFiles{"certs.d/origin.example/hosts.toml": text} }
 
 // hostsTOMLCases lists hand-written hosts.toml files. Each covers a rule that containerd's documentation
 // omits or describes differently.
 var hostsTOMLCases = []struct {
 	name  string
 	image string // "" means origin.example/team/app
-	files files
+	files configFiles
 }{
-	{"nothing", "", files{}},
-	{"the hub", "docker.io/library/app", files{}},
+	{"nothing", "", configFiles{}},
+	{"the hub", "docker.io/library/app", configFiles{}},
 	{"a mirror, and the origin by itself", "", hostsTOML("[host.'https://m1.example']\n")},
 	{"in the order of the file", "", hostsTOML("[host.'https://m3.example']\n[host.'https://m1.example']\n[host.'https://m2.example']\n")},
 	{"an order that is taken up again", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m2.example']\n[host.'https://m1.example'.header]\nx-a = 'b'\n")},
@@ -67,22 +67,22 @@ var hostsTOMLCases = []struct {
 	{"a header of the root", "", hostsTOML("[host.'https://m1.example']\n[header]\nAuthorization = ['Basic aGVhZGVyOng=']\n")},
 	{"a ca that is not there", "", hostsTOML("[host.'https://m1.example']\nca = 'none.pem'\n")},
 	{"a client that is not there", "", hostsTOML("[host.'https://m1.example']\nclient = [['a', 'b']]\n")},
-	{"a directory alone", "", files{"certs.d/origin.example/x": "", "certs.d/_default/hosts.toml": "server = 'https://m1.example'\n[host]\n"}},
-	{"a default", "", files{"certs.d/_default/hosts.toml": "[host.'https://m1.example']\n"}},
-	{"a port", "origin.example:5443/team/app", files{
+	{"a directory alone", "", configFiles{"certs.d/origin.example/x": "", "certs.d/_default/hosts.toml": "server = 'https://m1.example'\n[host]\n"}},
+	{"a default", "", configFiles{"certs.d/_default/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"a port", "origin.example:5443/team/app", configFiles{
 		"certs.d/origin.example/hosts.toml": "[host.'https://m1.example']\n", "certs.d/_default/hosts.toml": "[host.'https://m2.example']\n",
 	}},
-	{"a port, as of old", "origin.example:5443/team/app", files{"certs.d/origin.example:5443/hosts.toml": "[host.'https://m1.example']\n"}},
-	{"a port, both ways", "origin.example:5443/team/app", files{
+	{"a port, as of old", "origin.example:5443/team/app", configFiles{"certs.d/origin.example:5443/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"a port, both ways", "origin.example:5443/team/app", configFiles{
 		"certs.d/origin.example:5443/hosts.toml": "[host.'https://m1.example']\n", "certs.d/origin.example_5443_/hosts.toml": "[host.'https://m2.example']\n",
 	}},
-	{"the hub under another name", "docker.io/library/app", files{"certs.d/registry-1.docker.io/hosts.toml": "[host.'https://m1.example']\n"}},
-	{"the hub's mirror", "docker.io/library/app", files{"certs.d/docker.io/hosts.toml": "[host.'https://m1.example/v2/hub']\noverride_path = true\n"}},
-	{"loopback", "localhost:5000/team/app", files{"certs.d/localhost_5000_/hosts.toml": "[host.'http://m1.example:5000']\n"}},
-	{"loopback by number", "127.0.0.1:5000/team/app", files{}},
-	{"loopback with TLS", "127.0.0.1:5443/team/app", files{}},
-	{"a file for a directory", "", files{"certs.d/origin.example": ""}},
-	{"a directory for the file", "", files{"certs.d/origin.example/hosts.toml/x": ""}},
+	{"the hub under another name", "docker.io/library/app", configFiles{"certs.d/registry-1.docker.io/hosts.toml": "[host.'https://m1.example']\n"}},
+	{"the hub's mirror", "docker.io/library/app", configFiles{"certs.d/docker.io/hosts.toml": "[host.'https://m1.example/v2/hub']\noverride_path = true\n"}},
+	{"loopback", "localhost:5000/team/app", configFiles{"certs.d/localhost_5000_/hosts.toml": "[host.'http://m1.example:5000']\n"}},
+	{"loopback by number", "127.0.0.1:5000/team/app", configFiles{}},
+	{"loopback with TLS", "127.0.0.1:5443/team/app", configFiles{}},
+	{"a file for a directory", "", configFiles{"certs.d/origin.example": ""}},
+	{"a directory for the file", "", configFiles{"certs.d/origin.example/hosts.toml/x": ""}},
 	// TOML parsers treat these files differently, and containerd 1.6 uses another parser than
 	// containerd 2.
 	{"a BOM", "", hostsTOML("\ufeff[host.'https://m1.example']\n")},
@@ -156,41 +156,41 @@ func baseConfig(version, registry string) string {
 
 // TestContainerd verifies that regcred reports the route that containerd takes for a hosts.toml.
 func TestContainerd(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	h := startHosts(t)
-	for version, program := range programs() {
+	for version, program := range buildPrograms() {
 		d := startContainerd(t, program, baseConfig(version, sectionHeader(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
 		for _, tt := range hostsTOMLCases {
-			t.Run(version+"/"+tt.name, func(t *testing.T) { d.compare(t, h, tt.files, tt.image) })
+			t.Run(version+"/"+tt.name, func(t *testing.T) { d.compareConfiguration(t, h, tt.files, tt.image) })
 		}
 	}
 }
 
-// compare pulls an image by tag and by digest, and compares the requests with the reported route.
+// compareConfiguration pulls an image by tag and by digest, and compares the requests with the reported route.
 // At first no host has the image. Then only the last host has it.
-func (d *containerdDaemon) compare(t *testing.T, h *registryHosts, configuration files, repository string) {
+func (d *containerdDaemon) compareConfiguration(t *testing.T, h *registryHosts, configuration configFiles, repository string) {
 	t.Helper()
-	must.Do(t, os.RemoveAll(d.path("certs.d")))
+	must.Do(t, os.RemoveAll(d.filePath("certs.d")))
 	for name, text := range configuration {
-		write(t, d.path(name), text)
+		writeFile(t, d.filePath(name), text)
 	}
 	if repository == "" {
 		repository = "origin.example/team/app"
 	}
-	r := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t)
-	tag := "t" + sum([]byte(t.Name()))[7:19]
-	h.push(t, tag)
-	digest := h.push(t, "d"+tag) // another image, because the runtime may keep the first manifest
+	r := must.Get(containerd.Read("", d.filePath("config.toml"), d.version))(t)
+	tag := "t" + sha256Digest([]byte(t.Name()))[7:19]
+	h.pushImage(t, tag)
+	digest := h.pushImage(t, "d"+tag) // another image, because the runtime may keep the first manifest
 	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
 		ref := must.Get(route.Parse(image))(t)
-		d.compareOne(t, h, r.Route(ref), image)
+		d.compareRoute(t, h, r.Route(ref), image)
 	}
 }
 
-func (d *containerdDaemon) compareOne(t *testing.T, h *registryHosts, said *route.Route, image string) {
+func (d *containerdDaemon) compareRoute(t *testing.T, h *registryHosts, said *route.Route, image string) {
 	t.Helper()
 	h.takeRequests()
-	err := d.pull(t, image)
+	err := d.pullImage(t, image)
 	log := h.takeRequests()
 	if err == nil {
 		t.Fatalf("%s was not pulled from any host", image)
@@ -207,7 +207,7 @@ func (d *containerdDaemon) compareOne(t *testing.T, h *registryHosts, said *rout
 	}
 	last := resolve[len(resolve)-1]
 	h.takeRequests(last.URL)
-	err = d.pull(t, image)
+	err = d.pullImage(t, image)
 	log = h.takeRequests()
 	if err != nil {
 		t.Errorf("%s from %s: %v", image, last.URL, err)
@@ -215,22 +215,22 @@ func (d *containerdDaemon) compareOne(t *testing.T, h *registryHosts, said *rout
 	until := slices.IndexFunc(all, func(a hostRequest) bool { return a.URL == last.URL }) + 1
 	want := slices.Clone(all[:until])
 	for _, a := range resolve {
-		want = add(want, a)
+		want = appendUnique(want, a)
 	}
 	checkRequests(t, image+" from the last", sortRequests(want), sortRequests(recordedRequests(log, func(loggedRequest) bool { return true })))
 }
 
 // TestContainerdConfig is like [TestContainerd], for settings in config.toml.
 func TestContainerdConfig(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	mirrors := func(version, host string, endpoints ...string) string {
 		return sectionHeader(version, "registry", "mirrors", fmt.Sprintf("%q", host)) + "endpoint = ['" + strings.Join(endpoints, "', '") + "']\n"
 	}
-	for version, program := range programs() {
+	for version, program := range buildPrograms() {
 		for name, tt := range map[string]struct {
 			registry, image string
-			files           files
+			files           configFiles
 			images          []string
 		}{
 			"mirrors": {registry: mirrors(version, "origin.example", "https://m1.example", "https://m2.example/pre", "m3.example/v2/x") +
@@ -245,7 +245,7 @@ func TestContainerdConfig(t *testing.T) {
 			"two roots, not by the transfer service": {registry: "discard_unpacked_layers = true\n" + sectionHeader(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
 				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
 			"nothing": {files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app", "127.0.0.1:5000/a", "localhost/a/b"}},
-			"imports": {registry: sectionHeader(version, "registry") + "config_path = 'DIR/certs.d'\n", files: files{
+			"imports": {registry: sectionHeader(version, "registry") + "config_path = 'DIR/certs.d'\n", files: configFiles{
 				"certs.d/origin.example/hosts.toml": "[host.'https://m1.example']\n",
 			}, images: []string{"origin.example/team/app"}},
 		} {
@@ -253,12 +253,12 @@ func TestContainerdConfig(t *testing.T) {
 				config := baseConfig(version, tt.registry)
 				if name == "imports" {
 					drop := filepath.Join(t.TempDir(), "x.toml")
-					write(t, drop, "version = 2\n"+sectionHeader(version, "containerd")+"snapshotter = 'native'\n")
+					writeFile(t, drop, "version = 2\n"+sectionHeader(version, "containerd")+"snapshotter = 'native'\n")
 					config = "imports = ['" + drop + "']\n" + config
 				}
 				d := startContainerd(t, program, config, h.ca)
 				for i, image := range tt.images {
-					t.Run(fmt.Sprint(i), func(t *testing.T) { d.compare(t, h, tt.files, image) })
+					t.Run(fmt.Sprint(i), func(t *testing.T) { d.compareConfiguration(t, h, tt.files, image) })
 				}
 			})
 		}

@@ -40,17 +40,17 @@ var (
 // IsEnabled reports whether the run's kubelet has the feature enabled by default.
 func (a KubeletFeature) IsEnabled() bool {
 	if a.embeddedOnly {
-		return chosenVersions.hasRegcred
+		return selectedVersions.hasRegcred
 	}
-	minor, err := minorVersion(chosenVersions.kubelet)
+	minor, err := minorVersion(selectedVersions.kubelet)
 	return err == nil && minor >= a.defaultSince
 }
 
 // SkipUnlessSupported skips the test if the run's kubelet lacks the feature and has no gate to enable it.
 func (a KubeletFeature) SkipUnlessSupported(t testing.TB) {
 	t.Helper()
-	if minor, err := minorVersion(chosenVersions.kubelet); err != nil || !a.IsEnabled() && (a.gate == "" || minor < a.gateSince) {
-		t.Skipf("kubelet %s does not have %s (1.%d)", chosenVersions.kubelet, a.description, a.defaultSince)
+	if minor, err := minorVersion(selectedVersions.kubelet); err != nil || !a.IsEnabled() && (a.gate == "" || minor < a.gateSince) {
+		t.Skipf("kubelet %s does not have %s (1.%d)", selectedVersions.kubelet, a.description, a.defaultSince)
 	}
 }
 

@@ -26,7 +26,7 @@ const UpstreamECR = "upstream-" + plugins.ECR
 
 // BinDir returns the directory with this repository's plugins and AWS's plugin
 // [UpstreamECR].
-func BinDir() string { return filepath.Join(runDir(), "bin") }
+func BinDir() string { return filepath.Join(testRunDir(), "bin") }
 
 // RegcredPath returns the path of the regcred program.
 func RegcredPath() string { return programPath("regcred") }
@@ -38,7 +38,7 @@ func ControllerPath() string { return programPath("regcred-controller") }
 func DispatcherPath() string { return programPath(plugins.Dispatcher) }
 
 // programPath returns the path of a program that was built for the run and is not a plugin.
-func programPath(name string) string { return filepath.Join(runDir(), "programs", name) }
+func programPath(name string) string { return filepath.Join(testRunDir(), "programs", name) }
 
 // buildAll builds all programs into the run's directory, including additional control
 // plane programs in more.
@@ -50,7 +50,7 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 		}
 	}
 	jobs := append(kubernetesBuildJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
-		func() error { _, err := plugins.BuildHere(programs, "node/waiter"); return err },
+		func() error { _, err := plugins.BuildInRepository(programs, "node/waiter"); return err },
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
 		func() error { _, err := plugins.Build(programs, "regcred-controller"); return err },
 		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
@@ -65,15 +65,15 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 // kubernetesBuildJobs returns jobs that build the chosen kubelet and its control plane.
 func kubernetesBuildJobs(ctx context.Context, programs string, control []string) []func() error {
 	ofKubelet := []string{"kubelet"}
-	if chosenVersions.control == chosenVersions.kubelet && !chosenVersions.hasRegcred {
+	if selectedVersions.control == selectedVersions.kubelet && !selectedVersions.hasRegcred {
 		ofKubelet, control = nil, append(ofKubelet, control...)
 	}
-	jobs := []func() error{func() error { return buildKubernetes(ctx, chosenVersions.control, programs, control...) }}
+	jobs := []func() error{func() error { return buildKubernetes(ctx, selectedVersions.control, programs, control...) }}
 	switch {
-	case chosenVersions.hasRegcred:
+	case selectedVersions.hasRegcred:
 		jobs = append(jobs, func() error { return inside.Build(ctx, filepath.Join(programs, "kubelet")) })
 	case ofKubelet != nil:
-		jobs = append(jobs, func() error { return buildKubernetes(ctx, chosenVersions.kubelet, programs, ofKubelet...) })
+		jobs = append(jobs, func() error { return buildKubernetes(ctx, selectedVersions.kubelet, programs, ofKubelet...) })
 	}
 	return jobs
 }

@@ -22,8 +22,8 @@ type versionChoice struct {
 	hasRegcred       bool   // the kubelet has regcred embedded
 }
 
-// chosenVersions is the choice made by -kubelet.
-var chosenVersions = versionChoice{kubelet: kubelet.Version, control: kubelet.Version}
+// selectedVersions is the choice made by -kubelet.
+var selectedVersions = versionChoice{kubelet: kubelet.Version, control: kubelet.Version}
 
 // availableReleases returns one available patch release of each minor release, in ascending order.
 // A kubelet runs with the API server of the next minor release, as during a cluster upgrade.
@@ -69,14 +69,14 @@ func minorVersion(version string) (int, error) {
 // RequireDefaultKubelet skips a test that applies only to the default kubelet.
 func RequireDefaultKubelet(t testing.TB, why string) {
 	t.Helper()
-	if chosenVersions.kubelet != kubelet.Version {
+	if selectedVersions.kubelet != kubelet.Version {
 		t.Skipf("with kubelet %s alone: %s", kubelet.Version, why)
 	}
 }
 
 // KubeletVersion returns the release of the run's kubelets, for example "v1.36.3".
-func KubeletVersion() string { return chosenVersions.kubelet }
+func KubeletVersion() string { return selectedVersions.kubelet }
 
 // ServerVersion returns the release of the run's control planes, for example "v1.36.3". It
 // depends on -kubelet.
-func ServerVersion() string { return chosenVersions.control }
+func ServerVersion() string { return selectedVersions.control }

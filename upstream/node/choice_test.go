@@ -39,12 +39,12 @@ func TestChooseReleases(t *testing.T) {
 	}
 }
 
-// withKubelet sets the version of the run's kubelet until the test ends.
-func withKubelet(t *testing.T, version string) {
+// selectKubelet sets the version of the run's kubelet until the test ends.
+func selectKubelet(t *testing.T, version string) {
 	t.Helper()
-	before := chosenVersions
-	t.Cleanup(func() { chosenVersions = before })
-	chosenVersions.kubelet = version
+	before := selectedVersions
+	t.Cleanup(func() { selectedVersions = before })
+	selectedVersions.kubelet = version
 }
 
 func TestFeatureGate(t *testing.T) {
@@ -55,7 +55,7 @@ func TestFeatureGate(t *testing.T) {
 		"v1.36.3":  "has true, skipped false, config map[]",
 	} {
 		t.Run(version, func(t *testing.T) {
-			withKubelet(t, version)
+			selectKubelet(t, version)
 			var config map[string]any
 			skipped := true
 			t.Run("test", func(t *testing.T) { config = FeatureServiceAccounts.EnablingConfig(t); skipped = false })
@@ -87,10 +87,10 @@ E1123 18:00:00.000000 1 plugin.go:418] "Failed to provide credentials for image"
 func TestKubeletLogs(t *testing.T) {
 	for version, log := range kubeletLogs {
 		t.Run(version, func(t *testing.T) {
-			withKubelet(t, version)
+			selectKubelet(t, version)
 			path := filepath.Join(t.TempDir(), "kubelet.log")
 			must.Do(t, os.WriteFile(path, []byte(log), 0o600))
-			k := &Kubelet{process: &process{log: path}}
+			k := &Kubelet{process: &testProcess{log: path}}
 			if diff := cmp.Diff([]PluginRun{{"first", "a.example/app"}}, k.PluginRuns(t)); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)
 			}

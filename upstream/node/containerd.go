@@ -26,7 +26,7 @@ type Containerd struct {
 	runtimeapi.RuntimeServiceClient
 
 	dir     string
-	process *process
+	process *testProcess
 }
 
 // containerdConfig is a template for the runtime's directory and the sandbox image. It

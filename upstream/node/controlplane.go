@@ -35,7 +35,7 @@ type ControlPlane struct {
 	dir    string
 	ca     *certificateAuthority
 	etcd   string // address of etcd
-	api    *process
+	api    *testProcess
 }
 
 // StartControlPlane starts etcd and an API server with Node and RBAC

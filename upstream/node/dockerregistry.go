@@ -25,7 +25,7 @@ import (
 type DockerRegistry struct {
 	Host string // host in image references
 
-	process *process
+	process *testProcess
 	users   map[string]string
 }
 
@@ -34,7 +34,7 @@ func StartDockerRegistry(t testing.TB, users map[string]string) *DockerRegistry 
 	t.Helper()
 	dir := tempDir(t, "registry")
 	host := testenv.FreeAddr(t)
-	file := writeFile(t, htpasswd(t, users), dir, "htpasswd")
+	file := writeFile(t, writeHtpasswd(t, users), dir, "htpasswd")
 	config := writeFile(t, fmt.Sprintf(`version: 0.1
 log: {level: info}
 storage: {filesystem: {rootdirectory: %s}}
@@ -50,8 +50,8 @@ auth: {htpasswd: {realm: test, path: %s}}
 	return r
 }
 
-// htpasswd returns the content of an htpasswd file with these users.
-func htpasswd(t testing.TB, users map[string]string) string {
+// writeHtpasswd returns the content of an htpasswd file with these users.
+func writeHtpasswd(t testing.TB, users map[string]string) string {
 	t.Helper()
 	var lines strings.Builder
 	for user, password := range users {

@@ -13,7 +13,7 @@ import (
 // tempDir creates a directory with a short path in the run's directory.
 func tempDir(t testing.TB, name string) string {
 	t.Helper()
-	d, err := os.MkdirTemp(runDir(), name)
+	d, err := os.MkdirTemp(testRunDir(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type Kubelet struct {
 	dir         string
 	readOnlyURL string // URL of the read-only port
 	kubeconfig  string // path of the kubeconfig, or ""
-	process     *process
+	process     *testProcess
 }
 
 // StartKubelet starts a kubelet and, if there is a control plane, waits until its node is

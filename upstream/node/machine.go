@@ -45,7 +45,7 @@ type Machine struct {
 
 	options MachineOptions
 	dir     string
-	process *process
+	process *testProcess
 	pid     int // systemd's PID in the run's namespace
 }
 
@@ -148,7 +148,7 @@ func (m *Machine) Reboot(t testing.TB) {
 }
 
 // cgroup returns the name of the machine's parent control group.
-func (m *Machine) cgroup() string { return machineCgroupPrefix(runDir()) + filepath.Base(m.dir) }
+func (m *Machine) cgroup() string { return machineCgroupPrefix(testRunDir()) + filepath.Base(m.dir) }
 
 // cleanUp stops the machine and removes everything that it created on the host.
 func (m *Machine) cleanUp(t testing.TB) {

@@ -18,10 +18,10 @@ import (
 // interface because a kubelet rejects 127.0.0.1, and is reserved for documentation (RFC 5737).
 const NodeAddress = "192.0.2.1"
 
-// namespaceTests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
+// isolatedTests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
 // directories that runtimes and kubelets write to, and bind-mounts copies of the global
 // kernel settings that a kubelet changes.
-var namespaceTests = isolated.Tests{
+var isolatedTests = isolated.Tests{
 	Name: "cluster",
 	Programs: isolated.Programs{
 		"containerd": "containerd", "runc": "runc", "etcd": "etcd-server",
@@ -51,8 +51,8 @@ func Main(m *testing.M) { runMain(m) }
 // MainCluster is [Main] for packages that start a [Cluster]. It also builds the
 // controllers and installs the CNI plugins.
 func MainCluster(m *testing.M) {
-	namespaceTests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
-	namespaceTests.Prepare = func(ctx context.Context, dir string) error {
+	isolatedTests.Programs["/usr/lib/cni/ptp"] = "containernetworking-plugins"
+	isolatedTests.Prepare = func(ctx context.Context, dir string) error {
 		return buildAll(ctx, dir, "kube-controller-manager", "kube-scheduler")
 	}
 	runMain(m)
@@ -63,23 +63,23 @@ func runMain(m *testing.M) {
 	name := flag.String("kubelet", kubelet.Version, "the `release` of the kubelet, or inside: with regcred in it")
 	flag.Parse()
 	var err error
-	if chosenVersions, err = parseChoice(*name); err != nil {
+	if selectedVersions, err = parseChoice(*name); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if runDir() == "" {
-		_, packages := namespaceTests.MissingPrograms()
+	if testRunDir() == "" {
+		_, packages := isolatedTests.MissingPrograms()
 		installPackages(packages)
 	}
-	namespaceTests.Main(m)
+	isolatedTests.Main(m)
 }
 
 // SkipUnlessSupported skips a test if nodes cannot run here, or fails it if REGCRED_TEST_REQUIRE
 // requires them.
 func SkipUnlessSupported(t testing.TB) {
 	t.Helper()
-	namespaceTests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 }
 
-// runDir returns the run's directory, or "" outside the namespaces.
-func runDir() string { return namespaceTests.Dir() }
+// testRunDir returns the run's directory, or "" outside the namespaces.
+func testRunDir() string { return isolatedTests.Dir() }

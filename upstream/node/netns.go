@@ -112,13 +112,13 @@ func (l *machineNetwork) forwardAddress(t testing.TB, address string) {
 			if err != nil {
 				return
 			}
-			go proxyTo(conn, address)
+			go proxyConnection(conn, address)
 		}
 	}()
 }
 
-// proxyTo proxies conn to address.
-func proxyTo(conn net.Conn, address string) {
+// proxyConnection proxies conn to address.
+func proxyConnection(conn net.Conn, address string) {
 	defer conn.Close()
 	other, err := net.Dial("tcp", address)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestKubeletLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.log")
 	log := "I1 one\nE2 two err=<\n\tit said\n\tmore\n > provider=\"a\"\nI3 three\n"
 	must.Do(t, os.WriteFile(path, []byte(log), 0o600))
-	k := &Kubelet{process: &process{log: path}}
+	k := &Kubelet{process: &testProcess{log: path}}
 	for _, tt := range []struct{ texts, want []string }{
 		{nil, []string{"I1 one", "E2 two err=<\n\tit said\n\tmore\n > provider=\"a\"", "I3 three"}},
 		{[]string{"two", `provider="a"`}, []string{"E2 two err=<\n\tit said\n\tmore\n > provider=\"a\""}},

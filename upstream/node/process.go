@@ -21,8 +21,8 @@ import (
 // readyTimeout limits a component's start. It allows for a busy machine.
 const readyTimeout = 90 * time.Second
 
-// process is a component that can be started, killed and started again.
-type process struct {
+// testProcess is a component that can be started, killed and started again.
+type testProcess struct {
 	dir     string   // working directory, and home
 	environ []string // variables in addition to PATH and HOME
 	program string
@@ -34,8 +34,8 @@ type process struct {
 
 // newProcess returns a process that is killed when the test ends. If the test fails, the
 // end of the process's log is shown.
-func newProcess(t testing.TB, dir string, environ []string, program string) *process {
-	p := &process{dir: dir, environ: environ, program: program, log: filepath.Join(dir, filepath.Base(program)+".log")}
+func newProcess(t testing.TB, dir string, environ []string, program string) *testProcess {
+	p := &testProcess{dir: dir, environ: environ, program: program, log: filepath.Join(dir, filepath.Base(program)+".log")}
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
@@ -45,7 +45,7 @@ func newProcess(t testing.TB, dir string, environ []string, program string) *pro
 	return p
 }
 
-func (p *process) start(t testing.TB, args ...string) {
+func (p *testProcess) start(t testing.TB, args ...string) {
 	t.Helper()
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *process) start(t testing.TB, args ...string) {
 }
 
 // stop kills the process without a graceful shutdown, and waits for it.
-func (p *process) stop() {
+func (p *testProcess) stop() {
 	if p.cmd == nil {
 		return // it never started
 	}
@@ -75,7 +75,7 @@ func (p *process) stop() {
 }
 
 // waitReady waits until ready returns nil.
-func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
+func (p *testProcess) waitReady(t testing.TB, ready func(context.Context) error) {
 	t.Helper()
 	err := pollUntil(t.Context(), readyTimeout, func(ctx context.Context) error {
 		select {
@@ -91,7 +91,7 @@ func (p *process) waitReady(t testing.TB, ready func(context.Context) error) {
 }
 
 // logTail returns the last lines of the log, with secrets masked.
-func (p *process) logTail(lines int) string {
+func (p *testProcess) logTail(lines int) string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
@@ -101,7 +101,7 @@ func (p *process) logTail(lines int) string {
 }
 
 // matchingLogLines returns the lines of the log that contain all texts.
-func (p *process) matchingLogLines(t testing.TB, texts ...string) []string {
+func (p *testProcess) matchingLogLines(t testing.TB, texts ...string) []string {
 	t.Helper()
 	return matchingLines(t, p.log, texts...)
 }

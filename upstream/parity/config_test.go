@@ -23,16 +23,16 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// verdicts counts the kubelet's results. A test uses it to detect a generator that no longer
+// configVerdicts counts the kubelet's results. A test uses it to detect a generator that no longer
 // reaches a stage.
-type verdicts struct{ refused, invalid, valid int }
+type configVerdicts struct{ refused, invalid, valid int }
 
 // checkConfig compares how regcred and the kubelet treat the configuration at path, and reports
 // whether they agree.
-func checkConfig(t testing.TB, path string, v *verdicts) bool {
+func checkConfig(t testing.TB, path string, v *configVerdicts) bool {
 	want, wantHash, wantErr := kubelet.ReadConfig(path)
 	got, err := config.Load(path)
-	if wantErr == nil && err != nil && internalVersion(path) {
+	if wantErr == nil && err != nil && usesInternalVersion(path) {
 		return true
 	}
 	if wantErr == nil && err != nil && strings.Contains(err.Error(), "YAML aliases cannot be checked, because the text after the document") {
@@ -44,7 +44,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		err = got.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	}
 	if (err != nil) != (wantErr != nil) {
-		t.Errorf("Load: error %v, the kubelet's %v\n%s", err, wantErr, dump(path))
+		t.Errorf("Load: error %v, the kubelet's %v\n%s", err, wantErr, formatFile(path))
 		return false
 	}
 	if wantErr != nil {
@@ -52,11 +52,11 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		return true
 	}
 	if got.Hash() != wantHash {
-		t.Errorf("Hash %q, the kubelet's %q\n%s", got.Hash(), wantHash, dump(path))
+		t.Errorf("Hash %q, the kubelet's %q\n%s", got.Hash(), wantHash, formatFile(path))
 		return false
 	}
 	if diff := cmp.Diff(kubelet.Providers(want), adapter.ConvertProviders(got.Providers), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(path))
+		t.Errorf("providers differ (-kubelet +regcred):\n%s\n%s", diff, formatFile(path))
 		return false
 	}
 	wantErr, err = kubelet.Validate(want), got.Validate()
@@ -69,18 +69,18 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		v.valid++
 	}
 	if (err != nil) != (wantErr != nil) {
-		t.Errorf("Validate: error %v, the kubelet's %v\n%s", err, wantErr, dump(path))
+		t.Errorf("Validate: error %v, the kubelet's %v\n%s", err, wantErr, formatFile(path))
 		return false
 	}
 	return true
 }
 
-// internalVersion reports whether a file has the kubelet's internal version, which
+// usesInternalVersion reports whether a file has the kubelet's internal version, which
 // regcred rejects.
-func internalVersion(path string) bool { return strings.Contains(dump(path), "__internal") }
+func usesInternalVersion(path string) bool { return strings.Contains(formatFile(path), "__internal") }
 
-// dump returns the files of a configuration. They contain no secrets.
-func dump(path string) string {
+// formatFile returns the files of a configuration. They contain no secrets.
+func formatFile(path string) string {
 	var b strings.Builder
 	filepath.Walk(path, func(p string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
@@ -95,7 +95,7 @@ func dump(path string) string {
 func TestConfig(t *testing.T) {
 	list := generate.SmallConfigs()
 	dir := t.TempDir()
-	var v verdicts
+	var v configVerdicts
 	runCases(t, 20_000, func(r *rand.Rand) bool {
 		c := generate.RandomConfig(r, list)
 		at := filepath.Join(dir, "file")
@@ -112,7 +112,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func write(t testing.TB, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
@@ -122,7 +122,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		write(t, path, string(data))
-		checkConfig(t, path, &verdicts{})
+		writeFile(t, path, string(data))
+		checkConfig(t, path, &configVerdicts{})
 	})
 }

@@ -55,20 +55,20 @@ type scriptedProvider struct {
 }
 
 var (
-	mu            sync.Mutex // guards a node's requests, because plugins run concurrently
+	kubeletMu            sync.Mutex // guards a node's requests, because plugins run concurrently
 	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
 	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
-	images        = product(dispatchHosts, dispatchPaths)
+	sampleImages        = joinAll(dispatchHosts, dispatchPaths)
 	// broadPatterns lists patterns and keys that match more than one image.
 	broadPatterns = []string{
 		"registry.io", "registry.io/team", "registry.io/team/", "registry.io/", "*.io", "*.io/team", "r*.io", "registry.*", "*.registry.io", "*.*.io",
 		"registry.io:5000", "*.io:5000/team", "docker.io", "docker.io/library", "index.docker.io", "localhost", "*", "a.io/v1", "a.io/v1/x", "a.io/v2", "*:5000",
 	}
-	durations = []*time.Duration{nil, new(time.Duration(0)), new(time.Hour), new(time.Minute), new(-time.Minute)}
-	scopes    = []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheRegistry, plugin.CacheGlobal}
+	sampleDurations = []*time.Duration{nil, new(time.Duration(0)), new(time.Hour), new(time.Minute), new(-time.Minute)}
+	cacheKeyTypes    = []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheRegistry, plugin.CacheGlobal}
 )
 
-func product(hosts, paths []string) (all []string) {
+func joinAll(hosts, paths []string) (all []string) {
 	for _, h := range hosts {
 		for _, p := range paths {
 			all = append(all, h+"/"+p)
@@ -77,14 +77,14 @@ func product(hosts, paths []string) (all []string) {
 	return all
 }
 
-func patternsOf(r *rand.Rand, host string) (list []string) {
+func randomPatterns(r *rand.Rand, host string) (list []string) {
 	for range 1 + r.IntN(3) {
 		s := generate.PickElement(r, broadPatterns)
 		switch r.IntN(5) {
 		case 0:
-			s = generate.PickElement(r, images)
+			s = generate.PickElement(r, sampleImages)
 		case 1:
-			s, _, _ = strings.Cut(generate.PickElement(r, images), "/")
+			s, _, _ = strings.Cut(generate.PickElement(r, sampleImages), "/")
 		case 2:
 			s = host + "/" + generate.PickElement(r, dispatchPaths)
 		case 3:
@@ -105,9 +105,9 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 func newScenario(r *rand.Rand, tokens bool) *scenario {
 	w := &scenario{seed: r.Uint64(), host: generate.PickElement(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
-		p := scriptedProvider{scope: generate.PickElement(r, scopes), duration: generate.PickElement(r, durations), fails: generate.PickElement(r, []int{0, 0, 0, 2, 4})}
+		p := scriptedProvider{scope: generate.PickElement(r, cacheKeyTypes), duration: generate.PickElement(r, sampleDurations), fails: generate.PickElement(r, []int{0, 0, 0, 2, 4})}
 		p.Provider = config.Provider{
-			Name: fmt.Sprintf("p%d", i), MatchImages: patternsOf(r, w.host), APIVersion: plugin.V1,
+			Name: fmt.Sprintf("p%d", i), MatchImages: randomPatterns(r, w.host), APIVersion: plugin.V1,
 			DefaultCacheDuration: generate.PickElement(r, []*time.Duration{new(time.Duration(0)), new(time.Hour)}),
 		}
 		if tokens && generate.OneIn(r, 2) {
@@ -130,8 +130,8 @@ func newScenario(r *rand.Rand, tokens bool) *scenario {
 	return w
 }
 
-// respond returns a provider's response for an image.
-func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
+// respondFor returns a provider's response for an image.
+func (w *scenario) respondFor(i int, image string) (*plugin.Response, error) {
 	p := &w.providers[i]
 	base := image
 	switch p.scope {
@@ -149,7 +149,7 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 	resp := &plugin.Response{CacheKeyType: p.scope, CacheDuration: p.duration, Auth: map[string]plugin.AuthConfig{}}
 	seen := map[string]bool{}
 	for j := range r.IntN(4) {
-		key := w.key(r, base)
+		key := w.randomKey(r, base)
 		if p.usesOwnPatterns && !generate.OneIn(r, 4) {
 			key = generate.PickElement(r, p.MatchImages)
 		}
@@ -161,9 +161,9 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// key returns an auth key that is likely to match an image of base, and to be in the response of
+// randomKey returns an auth key that is likely to match an image of base, and to be in the response of
 // another provider too.
-func (w *scenario) key(r *rand.Rand, base string) string {
+func (w *scenario) randomKey(r *rand.Rand, base string) string {
 	about := base
 	if base == "" {
 		about = generate.PickElement(r, []string{w.host, w.host, generate.PickElement(r, dispatchHosts)})
@@ -190,16 +190,16 @@ func (w *scenario) key(r *rand.Rand, base string) string {
 // providerRequest is a request to a provider.
 type providerRequest struct{ provider, image, token, annotations string }
 
-// node is a kubelet with a configuration.
-type node struct {
+// dispatcherNode is a kubelet with a configuration.
+type dispatcherNode struct {
 	t             *testing.T
 	bin           string
 	requests      map[providerRequest]bool
 	cachedByScope map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet has cached, by scope
 }
 
-func newNode(t *testing.T) *node {
-	n := &node{t: t, bin: t.TempDir(), cachedByScope: map[plugin.CacheKeyType]int{}}
+func newDispatcherNode(t *testing.T) *dispatcherNode {
+	n := &dispatcherNode{t: t, bin: t.TempDir(), cachedByScope: map[plugin.CacheKeyType]int{}}
 	for i := range 6 {
 		writeScript(t, filepath.Join(n.bin, fmt.Sprintf("p%d", i)), "exit 1\n")
 		name := entries.DispatcherName
@@ -211,16 +211,16 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// register configures a kubelet with these providers. Their responses come from ask.
-func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
+// registerProviders configures a kubelet with these providers. Their responses come from ask.
+func (n *dispatcherNode) registerProviders(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
 	n.t.Helper()
 	n.requests = map[providerRequest]bool{}
 	path := filepath.Join(n.bin, "config.json")
-	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": marshalable(providers)})
+	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": configFields(providers)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	write(n.t, path, string(data))
+	writeFile(n.t, path, string(data))
 	tokens := kubelet.TokenFuncs{Token: issueToken, ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"example.com/role": "puller"}}}, nil
 	}}
@@ -238,8 +238,8 @@ func (n *node) register(providers []config.Provider, ask func(i int, req *plugin
 	}
 }
 
-// marshalable returns the configuration without the fields that a Provider does not marshal.
-func marshalable(providers []config.Provider) (all []map[string]any) {
+// configFields returns the configuration without the fields that a Provider does not marshal.
+func configFields(providers []config.Provider) (all []map[string]any) {
 	for _, p := range providers {
 		m := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "apiVersion": p.APIVersion, "defaultCacheDuration": p.DefaultCacheDuration.String()}
 		if p.TokenAttributes != nil {
@@ -292,25 +292,25 @@ func (s inProcessPlugin) ExecPlugin(ctx context.Context, image, token string, an
 	return out, nil
 }
 
-// ask calls a provider of the scenario and records the request.
-func (n *node) ask(w *scenario, i int, req *plugin.Request) (*plugin.Response, error) {
+// queryProvider calls a provider of the scenario and records the request.
+func (n *dispatcherNode) queryProvider(w *scenario, i int, req *plugin.Request) (*plugin.Response, error) {
 	n.requests[providerRequest{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
-	return w.respond(i, req.Image)
+	return w.respondFor(i, req.Image)
 }
 
 // registerDirect configures the kubelet to call the providers itself.
-func (n *node) registerDirect(w *scenario) {
+func (n *dispatcherNode) registerDirect(w *scenario) {
 	var list []config.Provider
 	for _, p := range w.providers {
 		list = append(list, p.Provider)
 	}
-	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
+	n.registerProviders(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.queryProvider(w, i, req) })
 }
 
 // registerDispatched configures the kubelet to call the dispatcher. The kubelet gets an entry for each
 // distinct tokenAttributes. The entry matches the patterns of its providers and the patterns in
 // more. left returns how many of an image's credentials the dispatcher has dropped.
-func (n *node) registerDispatched(w *scenario, more []string) (left func(image string) int) {
+func (n *dispatcherNode) registerDispatched(w *scenario, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
 	for _, p := range w.providers {
@@ -342,14 +342,14 @@ func (n *node) registerDispatched(w *scenario, more []string) (left func(image s
 			Plugin: func(c *config.Provider) plugin.Provider {
 				at := slices.IndexFunc(list, func(p config.Provider) bool { return p.Name == c.Name })
 				return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					return n.ask(w, at, req)
+					kubeletMu.Lock()
+					defer kubeletMu.Unlock()
+					return n.queryProvider(w, at, req)
 				})
 			},
 		})
 	}
-	n.register(kubelets, func(i int, req *plugin.Request) (*plugin.Response, error) {
+	n.registerProviders(kubelets, func(i int, req *plugin.Request) (*plugin.Response, error) {
 		resp, err := asked[i].GetCredentials(context.Background(), req)
 		if byEntry[req.Image] == nil {
 			byEntry[req.Image] = map[int]int{}
@@ -368,9 +368,9 @@ func (n *node) registerDispatched(w *scenario, more []string) (left func(image s
 	}
 }
 
-// lookup returns the credentials that a kubelet tries for an image, in order. An empty account
+// lookUpWithKubelet returns the credentials that a kubelet tries for an image, in order. An empty account
 // means a static pod.
-func lookup(image, account string) []corpus.Auth {
+func lookUpWithKubelet(image, account string) []corpus.Auth {
 	creds, _ := kubelet.NewKeyring("default", "pod", "pod-uid", account).Lookup(image)
 	return kubelet.AuthsOf(creds)
 }
@@ -379,19 +379,19 @@ func lookup(image, account string) []corpus.Auth {
 // image, in the same order, as a kubelet with the plugins. What the kubelets have cached must not
 // matter.
 func TestDispatch(t *testing.T) {
-	n := newNode(t)
+	n := newDispatcherNode(t)
 	found, several, leftOut := 0, 0, 0
 	runCases(t, 3_000, func(r *rand.Rand) bool {
 		w := newScenario(r, false)
-		list := w.images(r)
+		list := w.randomImages(r)
 		n.registerDirect(w)
 		var want [][]corpus.Auth
 		for _, image := range list {
-			want = append(want, lookup(image, "puller"))
+			want = append(want, lookUpWithKubelet(image, "puller"))
 		}
 		left := n.registerDispatched(w, w.extraPatterns(r))
 		for i, image := range list {
-			got := lookup(image, "puller")
+			got := lookUpWithKubelet(image, "puller")
 			if left(image) > 0 { // the dispatcher drops the last keys
 				leftOut++
 				want[i] = want[i][:len(want[i])-left(image)]
@@ -401,7 +401,7 @@ func TestDispatch(t *testing.T) {
 				several++
 			}
 			if !slices.Equal(got, want[i]) {
-				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
+				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, usernames(got), usernames(want[i]), w)
 				return false
 			}
 			if !w.checkMatches(t, image, got) {
@@ -421,11 +421,11 @@ func TestDispatch(t *testing.T) {
 // a key is in the responses of two entries, the order of the entries applies and not the order of
 // the providers.
 func TestDispatchTokens(t *testing.T) {
-	n := newNode(t)
+	n := newDispatcherNode(t)
 	found, ordered := 0, 0
 	runCases(t, 1_500, func(r *rand.Rand) bool {
 		w := newScenario(r, true)
-		list := w.images(r)
+		list := w.randomImages(r)
 		accounts := make([]string, len(list))
 		for i := range accounts {
 			accounts[i] = generate.PickElement(r, []string{"puller", "puller", ""})
@@ -433,23 +433,23 @@ func TestDispatchTokens(t *testing.T) {
 		n.registerDirect(w)
 		var want [][]corpus.Auth
 		for i, image := range list {
-			want = append(want, lookup(image, accounts[i]))
+			want = append(want, lookUpWithKubelet(image, accounts[i]))
 		}
 		asked := n.requests
 		left := n.registerDispatched(w, nil)
 		for i, image := range list {
-			got := lookup(image, accounts[i])
+			got := lookUpWithKubelet(image, accounts[i])
 			found += len(got)
 			if slices.Equal(got, want[i]) {
 				ordered++
 			}
-			if left(image) == 0 && !slices.Equal(sorted(got), sorted(want[i])) || !w.checkMatches(t, image, got) {
-				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
+			if left(image) == 0 && !slices.Equal(sortAuths(got), sortAuths(want[i])) || !w.checkMatches(t, image, got) {
+				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, usernames(got), usernames(want[i]), w)
 				return false
 			}
 		}
 		for s := range n.requests {
-			if !receivedSame(asked, s) {
+			if !hasSameRequest(asked, s) {
 				t.Errorf("%s was called what it would not have been: %+v\n%s", s.provider, s, w)
 				return false
 			}
@@ -462,9 +462,9 @@ func TestDispatchTokens(t *testing.T) {
 	}
 }
 
-// receivedSame reports whether asked contains a request to the same provider with the same token
+// hasSameRequest reports whether asked contains a request to the same provider with the same token
 // and annotations. The image in a request depends on the kubelet's cache.
-func receivedSame(asked map[providerRequest]bool, s providerRequest) bool {
+func hasSameRequest(asked map[providerRequest]bool, s providerRequest) bool {
 	for a := range asked {
 		if a.provider == s.provider && a.token == s.token && a.annotations == s.annotations {
 			return true
@@ -473,17 +473,17 @@ func receivedSame(asked map[providerRequest]bool, s providerRequest) bool {
 	return false
 }
 
-func sorted(list []corpus.Auth) []corpus.Auth {
+func sortAuths(list []corpus.Auth) []corpus.Auth {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b corpus.Auth) int { return strings.Compare(string(a.Username), string(b.Username)) })
 	return list
 }
 
-func (w *scenario) images(r *rand.Rand) (list []string) {
+func (w *scenario) randomImages(r *rand.Rand) (list []string) {
 	for range 6 {
 		image := w.host + "/" + generate.PickElement(r, dispatchPaths)
 		if generate.OneIn(r, 4) {
-			image = generate.PickElement(r, images)
+			image = generate.PickElement(r, sampleImages)
 		}
 		list = append(list, image)
 	}
@@ -495,7 +495,7 @@ func (w *scenario) extraPatterns(r *rand.Rand) []string {
 	if generate.OneIn(r, 2) {
 		return nil
 	}
-	return patternsOf(r, w.host)
+	return randomPatterns(r, w.host)
 }
 
 // checkMatches checks that each credential is from a provider that matches the image.
@@ -520,7 +520,7 @@ func (w *scenario) String() string {
 	for i, p := range w.providers {
 		fmt.Fprintf(&b, "%s %s %q %v/%v fails %d", p.Name, p.scope, p.MatchImages, p.duration, p.DefaultCacheDuration, p.fails)
 		for _, image := range []string{"registry.io/team/app"} {
-			if a, err := w.respond(i, image); err == nil {
+			if a, err := w.respondFor(i, image); err == nil {
 				fmt.Fprintf(&b, " %s: %q", image, slices.Sorted(maps.Keys(a.Auth)))
 			}
 		}

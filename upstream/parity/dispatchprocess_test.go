@@ -50,12 +50,12 @@ func TestDispatchProcess(t *testing.T) {
 	}
 	counts := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(bin, "config.yaml")
-	write(t, path, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: %s, matchImages: [registry.io], defaultCacheDuration: 0s, apiVersion: %s, args: [--count-dir=%s]}\n", entry.Name, entry.APIVersion, counts))
+	writeFile(t, path, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: %s, matchImages: [registry.io], defaultCacheDuration: 0s, apiVersion: %s, args: [--count-dir=%s]}\n", entry.Name, entry.APIVersion, counts))
 	must.Do(t, kubelet.RegisterPlugins(path, bin, kubelet.TokenFuncs{}))
 	for i, want := range [][]string{{"one"}, {"one", "two"}, {"one"}} {
 		number := 1 + i%2
 		must.Do(t, store.Activate(number))
-		if got := users(lookup("registry.io/app", "")); !slices.Equal(got, want) {
+		if got := usernames(lookUpWithKubelet("registry.io/app", "")); !slices.Equal(got, want) {
 			t.Errorf("generation %d: %q, want %q", number, got, want)
 		}
 	}

@@ -31,7 +31,7 @@ func registerExecPlugins(t testing.TB) map[string]*kubelet.ExecPlugin {
 		writeScript(t, filepath.Join(dir, fmt.Sprintf("p%d", i)), "exit 1\n")
 	}
 	path := filepath.Join(dir, "config.yaml")
-	write(t, path, cfg)
+	writeFile(t, path, cfg)
 	must.Do(t, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}))
 	out := map[string]*kubelet.ExecPlugin{}
 	for i, v := range corpus.Versions {

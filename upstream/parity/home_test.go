@@ -48,7 +48,7 @@ func TestNodeDockerConfigHome(t *testing.T) {
 		if strings.HasSuffix(file, ".json") {
 			text = `{"auths":` + text + `}`
 		}
-		write(t, at, text)
+		writeFile(t, at, text)
 	}
 	for _, env := range [][]string{nil, {"HOME="}, {"HOME=home"}, {"HOME=" + home}} {
 		value := strings.TrimPrefix(strings.Join(env, ""), "HOME=")

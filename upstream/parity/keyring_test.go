@@ -27,7 +27,7 @@ import (
 
 const password = generate.Password
 
-func keysOf(answers []map[string]corpus.Auth) (out []string) {
+func sortedAuthKeys(answers []map[string]corpus.Auth) (out []string) {
 	for _, a := range answers {
 		out = append(out, fmt.Sprintf("%q", slices.Sorted(maps.Keys(a))))
 	}
@@ -39,7 +39,7 @@ func TestKeyring(t *testing.T) {
 	runCases(t, 20_000, func(r *rand.Rand) bool {
 		repo := generate.PickElement(r, generate.Repositories)
 		answers := generate.RandomResponses(r, repo)
-		k := keyring(t, answers, regcred.Options{})
+		k := newKeyring(t, answers, regcred.Options{})
 		defer k.Close()
 		res, err := k.Lookup(t.Context(), regcred.Request{Image: repo})
 		if err != nil {
@@ -49,7 +49,7 @@ func TestKeyring(t *testing.T) {
 		want := kubelet.LookupCredentials(answers, repo)
 		found += len(want)
 		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
-			t.Errorf("image %q, keys %s: %q, the kubelet's %q", repo, keysOf(answers), users(got), users(want))
+			t.Errorf("image %q, keys %s: %q, the kubelet's %q", repo, sortedAuthKeys(answers), usernames(got), usernames(want))
 			return false
 		}
 		return true
@@ -59,9 +59,9 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// pullSecrets returns random secrets of the corpus, for regcred and for the kubelet. collide
+// randomPullSecrets returns random secrets of the corpus, for regcred and for the kubelet. collide
 // reports whether two keys of a secret are equal after normalization.
-func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
+func randomPullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
 	secret := func(s corpus.PullSecretCase) corev1.Secret {
 		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
 	}
@@ -79,11 +79,11 @@ func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.P
 
 func TestPullSecrets(t *testing.T) {
 	list := slices.DeleteFunc(corpus.PullSecretCases(), func(s corpus.PullSecretCase) bool { return len(s.Data) > 2000 })
-	k := keyring(t, nil, regcred.Options{})
+	k := newKeyring(t, nil, regcred.Options{})
 	defer k.Close()
 	found, broken := 0, 0
 	runCases(t, 20_000, func(r *rand.Rand) bool {
-		passed, theirs, collide := pullSecrets(r, list)
+		passed, theirs, collide := randomPullSecrets(r, list)
 		if collide {
 			return true
 		}
@@ -102,7 +102,7 @@ func TestPullSecrets(t *testing.T) {
 		want := kubelet.AuthsOf(creds)
 		found += len(want)
 		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
-			t.Errorf("%d credentials of users %q, the kubelet's %q\n%s", len(got), users(got), users(want), hideSecrets(theirs))
+			t.Errorf("%d credentials of users %q, the kubelet's %q\n%s", len(got), usernames(got), usernames(want), hideSecrets(theirs))
 			return false
 		}
 		return true
@@ -146,7 +146,7 @@ func TestNodeDockerConfig(t *testing.T) {
 			if generate.OneIn(r, 3) {
 				// The users are different in each path, so that the test detects a wrong path.
 				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
-				write(t, file, text)
+				writeFile(t, file, text)
 			}
 		}
 		cfg, err := credentialprovider.ReadDockerConfigJSONFile([]string{paths.RootDir, paths.WorkDir, homeDocker, "/.docker"})
@@ -159,11 +159,11 @@ func TestNodeDockerConfig(t *testing.T) {
 		want := kubelet.AuthsOf(creds)
 		found += len(want)
 
-		k := keyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
+		k := newKeyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
 		defer k.Close()
 		res, _ := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
 		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
-			t.Errorf("credentials of users %q, the kubelet's %q", users(got), users(want))
+			t.Errorf("credentials of users %q, the kubelet's %q", usernames(got), usernames(want))
 			return false
 		}
 		return true

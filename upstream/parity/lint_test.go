@@ -26,17 +26,17 @@ var dockerFragments = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
 }, generate.SecretFragments...)
 
-// dockerFile generates a docker config, member by member, and sometimes changes a few bytes.
-func dockerFile(r *rand.Rand, legacy bool) string {
+// randomDockerFile generates a docker config, member by member, and sometimes changes a few bytes.
+func randomDockerFile(r *rand.Rand, legacy bool) string {
 	var entries []string
 	for range r.IntN(5) {
-		entries = append(entries, fmt.Sprintf("%q:%s", generate.RandomAuthKey(r, generate.PickElement(r, generate.Repositories)), dockerEntry(r)))
+		entries = append(entries, fmt.Sprintf("%q:%s", generate.RandomAuthKey(r, generate.PickElement(r, generate.Repositories)), randomDockerEntry(r)))
 	}
 	text := "{" + strings.Join(entries, ",") + "}"
 	if !legacy {
-		members := []string{fmt.Sprintf("%q:%s", generate.PickMostly(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
+		members := []string{fmt.Sprintf("%q:%s", generate.PickMostlyFrom(r, 10, []string{"auths"}, []string{"Auths", "AUTHS", "auth", "aut\u0068s", "auth\u017f"}), text)}
 		for range r.IntN(3) {
-			members = append(members, generate.PickMostly(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
+			members = append(members, generate.PickMostlyFrom(r, 10, []string{`"credsStore":"x"`, `"HttpHeaders":{"a":"b"}`, `"credHelpers":{"a.io":"x"}`, `"other":[1]`}, []string{`"HttpHeaders":{"a":1}`, `"HttpHeaders":[]`, `"httpheaders":{"a":null}`, `"auths":null`, `"auths":{"a.io":{"username":"w"}}`, `"auths":1`}))
 		}
 		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 		text = "{" + strings.Join(members, ",") + "}"
@@ -47,25 +47,25 @@ func dockerFile(r *rand.Rand, legacy bool) string {
 	return text
 }
 
-// dockerEntry generates an entry of a docker config.
-func dockerEntry(r *rand.Rand) string {
+// randomDockerEntry generates an entry of a docker config.
+func randomDockerEntry(r *rand.Rand) string {
 	auth := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	const rare = 12
 	var fields []string
 	for range r.IntN(4) {
-		name := generate.PickMostly(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
+		name := generate.PickMostlyFrom(r, rare, []string{"auth", "username", "password", "email"}, []string{"AUTH", "Username", "paſſword", "identitytoken", "x"})
 		var value any
 		switch strings.ToLower(name) {
 		case "auth":
-			value = generate.PickMostly(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
+			value = generate.PickMostlyFrom(r, 6, []any{auth("u:" + password), strings.TrimRight(auth("u:"+password), "="), ""},
 				[]any{auth("u"), auth(":p"), auth("u:"), "!", auth("u:p") + "\n", " " + auth("u:p"), auth("u:p") + " ", base64.URLEncoding.EncodeToString([]byte("u\xff\xff:p")), "=", auth("u:pp") + "=", nil, 1})
 		default:
-			value = generate.PickMostly(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
+			value = generate.PickMostlyFrom(r, rare, []any{"u", "", password}, []any{1, nil, []int{}, map[string]int{}, true})
 		}
 		data, _ := json.Marshal(value)
 		fields = append(fields, fmt.Sprintf("%q:%s", name, data))
 	}
-	return generate.PickMostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
+	return generate.PickMostlyFrom(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
 }
 
 // TestLintDockerConfig verifies that the linter and the kubelet agree about a docker config:
@@ -74,7 +74,7 @@ func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
 	runCases(t, 100_000, func(r *rand.Rand) bool {
 		legacy := generate.OneIn(r, 3)
-		text := dockerFile(r, legacy)
+		text := randomDockerFile(r, legacy)
 		var file credentialprovider.DockerConfigJSON
 		got, err := pullsecret.CheckAs(pullsecret.DockerConfig, "f", []byte(text), time.Now()), error(nil)
 		if legacy {
@@ -124,7 +124,7 @@ func TestLintDockerConfig(t *testing.T) {
 				none++
 			}
 		}
-		return agreeOnUnmatchedKeys(t, file.Auths)
+		return checkUnmatchedKeys(t, file.Auths)
 	})
 	t.Logf("%d refused, %d logins, %d keys that match no image", refused, logins, none)
 	if refused < 1000 || logins < 1000 || none < 1000 {
@@ -132,8 +132,8 @@ func TestLintDockerConfig(t *testing.T) {
 	}
 }
 
-// agreeOnUnmatchedKeys checks that the linter and the kubelet agree which keys match no image.
-func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) bool {
+// checkUnmatchedKeys checks that the linter and the kubelet agree which keys match no image.
+func checkUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) bool {
 	for key := range auths {
 		data, _ := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": "u", "password": "p"}}})
 		said := false
@@ -157,7 +157,7 @@ func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
 	runCases(t, 50_000, func(r *rand.Rand) bool {
 		legacy := generate.OneIn(r, 2)
-		data := dockerFile(r, legacy)
+		data := randomDockerFile(r, legacy)
 		if generate.OneIn(r, 10) {
 			data = base64.StdEncoding.EncodeToString([]byte(data))
 		}
@@ -167,8 +167,8 @@ func TestLintSecret(t *testing.T) {
 		if legacy {
 			of = 1
 		}
-		kind := generate.PickMostly(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
-		key := generate.PickMostly(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
+		kind := generate.PickMostlyFrom(r, 10, kinds[of:of+1], append(kinds, "Opaque", "", "kubernetes.io/dockerconfig"))
+		key := generate.PickMostlyFrom(r, 10, keys[of:of+1], append(keys, "config.json", "x"))
 		m := map[string][]byte{key: []byte(data)}
 		if generate.OneIn(r, 40) {
 			m[key] = nil

@@ -124,7 +124,7 @@ func TestIndex(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			p := config.Provider{Name: "p" + string(rune('a'+len(c.Providers))), APIVersion: plugin.V1, DefaultCacheDuration: new(time.Duration)}
 			for range 1 + r.IntN(10) {
-				p.MatchImages = append(p.MatchImages, generate.PatternFor(r, generate.PickElement(r, images)))
+				p.MatchImages = append(p.MatchImages, generate.RandomPatternFor(r, generate.PickElement(r, images)))
 			}
 			p.MatchImages = slices.DeleteFunc(p.MatchImages, func(s string) bool {
 				_, err := credentialprovider.ParseSchemelessURL(s)
@@ -135,10 +135,10 @@ func TestIndex(t *testing.T) {
 				opts.InProcess[p.Name] = adapter.StaticProvider(nil)
 			}
 		}
-		k := open(t, c, opts)
+		k := openKeyring(t, c, opts)
 		defer k.Close()
 		for _, target := range images {
-			got, want := attempted(t, k, target), kubeletAttempts(c, target)
+			got, want := attemptedProviders(t, k, target), kubeletAttempts(c, target)
 			asked += len(want)
 			if !slices.Equal(got, want) {
 				t.Errorf("image %q: providers %q are asked, by the kubelet %q", target, got, want)
@@ -152,8 +152,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// attempted returns the provider and pattern of every attempt.
-func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
+// attemptedProviders returns the provider and pattern of every attempt.
+func attemptedProviders(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 	res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: repo}))(t)
 	for _, a := range res.Attempts {
 		out = append(out, a.Provider+" "+a.Pattern)

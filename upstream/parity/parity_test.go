@@ -23,8 +23,8 @@ import (
 )
 
 var (
-	seed  = flag.Uint64("seed", 1, "seed of the generators")
-	scale = flag.Float64("scale", 1, "how many times the usual number of cases")
+	randomSeed  = flag.Uint64("seed", 1, "seed of the generators")
+	caseScale = flag.Float64("scale", 1, "how many times the usual number of cases")
 )
 
 func TestMain(m *testing.M) {
@@ -36,33 +36,33 @@ func TestMain(m *testing.M) {
 // with the number of the case. cases fails the test after ten disagreements.
 func runCases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Helper()
-	n = int(float64(n) * *scale)
+	n = int(float64(n) * *caseScale)
 	failed := 0
 	for i := range n {
-		if f(rand.New(rand.NewPCG(*seed, uint64(i)))) {
+		if f(rand.New(rand.NewPCG(*randomSeed, uint64(i)))) {
 			continue
 		}
-		t.Logf("that was case %d of seed %d", i, *seed)
+		t.Logf("that was case %d of seed %d", i, *randomSeed)
 		if failed++; failed == 10 {
 			t.Fatal("giving up after 10 disagreements")
 		}
 	}
-	t.Logf("%d cases, seed %d", n, *seed)
+	t.Logf("%d cases, seed %d", n, *randomSeed)
 }
 
-// keyring returns a keyring of providers with the given responses.
-func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
+// newKeyring returns a keyring of providers with the given responses.
+func newKeyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	return must.Get(adapter.NewKeyring(answers, opts))(t)
 }
 
-func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
+func openKeyring(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	return must.Get(regcred.New(c, opts))(t)
 }
 
-// users returns user names, which tests may print.
-func users(list []corpus.Auth) []string {
+// usernames returns user names, which tests may print.
+func usernames(list []corpus.Auth) []string {
 	var out []string
 	for _, a := range list {
 		out = append(out, string(a.Username))

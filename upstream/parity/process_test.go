@@ -49,16 +49,16 @@ func TestProcess(t *testing.T) {
 			fmt.Fprintf(&cfg, "{name: %s, value: \"%s\"}, ", generate.PickElement(r, []string{"A", "B", "INHERITED", "HOME"}), word())
 		}
 		cfg.WriteString("]\n")
-		write(t, path, cfg.String())
+		writeFile(t, path, cfg.String())
 
 		must.Do(t, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}))
 		creds, _ := kubelet.NewKeyring("", "", "", "").Lookup("registry.io/app")
-		want := takeRecorded(t, dir)
+		want := takeRecordedRequest(t, dir)
 		c := must.Get(config.Load(path))(t)
-		k := open(t, c, regcred.Options{BinDir: dir})
+		k := openKeyring(t, c, regcred.Options{BinDir: dir})
 		defer k.Close()
 		res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"}))(t)
-		if got := takeRecorded(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
+		if got := takeRecordedRequest(t, dir); got != want || len(creds) != 1 || len(res.Credentials) != 1 {
 			t.Errorf("the plugin was given:\n%s\nby the kubelet (%d credentials):\n%s", got, len(creds), want)
 			return false
 		}
@@ -66,8 +66,8 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// takeRecorded returns the plugin's record and removes it.
-func takeRecorded(t *testing.T, dir string) string {
+// takeRecordedRequest returns the plugin's record and removes it.
+func takeRecordedRequest(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")
 	data := must.Get(os.ReadFile(path))(t)

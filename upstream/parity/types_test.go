@@ -105,7 +105,7 @@ func TestConfigTypes(t *testing.T) {
 				want = append(want, f)
 			}
 		}
-		if diff := cmp.Diff(byName(want), byName(jsonFields(c.theirs))); diff != "" || len(want) == 0 {
+		if diff := cmp.Diff(fieldsByName(want), fieldsByName(jsonFields(c.theirs))); diff != "" || len(want) == 0 {
 			t.Errorf("%v and %v differ (-regcred +kubelet):\n%s", c.ours, c.theirs, diff)
 		}
 	}
@@ -127,7 +127,7 @@ func TestConfigFileTypes(t *testing.T) {
 	}
 }
 
-func byName(list []field) map[string]field {
+func fieldsByName(list []field) map[string]field {
 	out := map[string]field{}
 	for _, f := range list {
 		out[f.Name] = f

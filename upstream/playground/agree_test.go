@@ -19,11 +19,11 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// query is the page's request to its module. The regcred command runs with the same values.
-type query struct{ Text, Image, Kubelet string }
+// checkerQuery is the page's request to its module. The regcred command runs with the same values.
+type checkerQuery struct{ Text, Image, Kubelet string }
 
-// answer is the response: documents or an error.
-type answer struct {
+// queryResult is the response: documents or an error.
+type queryResult struct {
 	Validation, ValidationError, Explanation, ExplanationError string
 	Gone                                                       string // why the module stopped
 }
@@ -32,14 +32,14 @@ type answer struct {
 // inputs are the configurations of the kubelet vectors, the configurations of this repository, and
 // broken ones.
 func TestSameAnswers(t *testing.T) {
-	b := browse(t)
-	questions := queries(t)
+	b := openBrowser(t)
+	questions := sampleQueries(t)
 	if len(questions) < 100 {
 		t.Fatalf("%d configurations, want 100 and more", len(questions))
 	}
-	b.open("")
-	answers := get[[]answer](b, `new Promise((resolve, reject) => {
-		const questions = `+quote(questions)+`;
+	b.openPage("")
+	answers := evaluate[[]queryResult](b, `new Promise((resolve, reject) => {
+		const questions = `+quoteJS(questions)+`;
 		const answers = [];
 		let worker;
 		const start = () => {
@@ -68,7 +68,7 @@ func TestSameAnswers(t *testing.T) {
 	})`)
 	valid, deep := 0, 0
 	for i, q := range questions {
-		want := command(t, q)
+		want := runCommandLine(t, q)
 		if strings.Contains(want.Validation, "\n  \"valid\": true,") {
 			valid++
 		}
@@ -86,21 +86,21 @@ func TestSameAnswers(t *testing.T) {
 	t.Logf("%d configurations, %d of them valid: the same in the browser and in the command; %d nested too deeply for a browser", len(questions)-deep, valid, deep)
 }
 
-// queries returns a query for each configuration, with different images and kubelets in turn.
-func queries(t *testing.T) (list []query) {
+// sampleQueries returns a query for each configuration, with different images and kubelets in turn.
+func sampleQueries(t *testing.T) (list []checkerQuery) {
 	t.Helper()
 	images := []string{"602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", "registry.io/app", "Not An Image", "gcr.io/team/app@sha256:" + strings.Repeat("0", 64), "nginx", "team.azurecr.io/app"}
 	kubelets := []string{"", "1.36", "", "1.33", "", "1.25", "", "1.99"}
-	for _, text := range texts(t) {
+	for _, text := range sampleTexts(t) {
 		if utf8.ValidString(text) { // text in a browser is always valid UTF-8
 			n := len(list)
-			list = append(list, query{text, images[n%len(images)], kubelets[n%len(kubelets)]})
+			list = append(list, checkerQuery{text, images[n%len(images)], kubelets[n%len(kubelets)]})
 		}
 	}
 	return list
 }
 
-func texts(t *testing.T) (list []string) {
+func sampleTexts(t *testing.T) (list []string) {
 	t.Helper()
 	root := must.Get(plugins.RepositoryRoot())(t)
 	var recorded struct {
@@ -130,15 +130,15 @@ func texts(t *testing.T) (list []string) {
 			data := must.Get(os.ReadFile(file))(t)
 			list = append(list, string(data))
 			if strings.HasSuffix(file, "/broken.yaml") {
-				list = append(list, withoutEachLine(string(data))...)
+				list = append(list, variantsWithoutLine(string(data))...)
 			}
 		}
 	}
 	return list
 }
 
-// withoutEachLine returns copies of the text, each without one of its lines.
-func withoutEachLine(text string) (list []string) {
+// variantsWithoutLine returns copies of the text, each without one of its lines.
+func variantsWithoutLine(text string) (list []string) {
 	lines := strings.SplitAfter(text, "\n")
 	for i := range lines {
 		list = append(list, strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), ""))
@@ -146,8 +146,8 @@ func withoutEachLine(text string) (list []string) {
 	return list
 }
 
-// command returns the regcred command's results for a query.
-func command(t *testing.T, q query) (a answer) {
+// runCommandLine returns the regcred command's results for a query.
+func runCommandLine(t *testing.T, q checkerQuery) (a queryResult) {
 	t.Helper()
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "providers.yaml"), []byte(q.Text), 0o600))
@@ -155,15 +155,15 @@ func command(t *testing.T, q query) (a answer) {
 	if q.Kubelet != "" {
 		validate = append(validate, "--kubelet-version", q.Kubelet)
 	}
-	a.Validation, a.ValidationError = run(t, dir, validate...)
-	a.Explanation, a.ExplanationError = run(t, dir, "explain", "--dry-run", "-o", "json", "--config", "providers.yaml", q.Image)
+	a.Validation, a.ValidationError = runRegcred(t, dir, validate...)
+	a.Explanation, a.ExplanationError = runRegcred(t, dir, "explain", "--dry-run", "-o", "json", "--config", "providers.yaml", q.Image)
 	return a
 }
 
-// run runs the command in dir and returns its document or its error.
-func run(t *testing.T, dir string, args ...string) (document, why string) {
+// runRegcred runs the command in dir and returns its document or its error.
+func runRegcred(t *testing.T, dir string, args ...string) (document, why string) {
 	t.Helper()
-	cmd := exec.Command(site.regcred, args...)
+	cmd := exec.Command(playground.regcred, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir}
 	out, err := cmd.Output()

@@ -22,11 +22,11 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// browse starts a browser with additional flags and returns an empty tab. An error that the browser
+// openBrowser starts a browser with additional flags and returns an empty tab. An error that the browser
 // reports fails the test, unless errors are expected.
-func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
+func openBrowser(t *testing.T, flags ...chromedp.ExecAllocatorOption) *browserTab {
 	t.Helper()
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.NoSandbox, // the sandbox does not work as root, and there is no network
 		chromedp.Env("HOME="+t.TempDir()),
@@ -38,7 +38,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 	ctx, stop := chromedp.NewExecAllocator(ctx, append(options, flags...)...)
 	ctx, done := chromedp.NewContext(ctx)
-	b := &tab{t: t, ctx: ctx}
+	b := &browserTab{t: t, ctx: ctx}
 	b.close = func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Error("closing the browser:", err)
@@ -49,19 +49,19 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	}
 	t.Cleanup(func() {
 		if b.close != nil {
-			b.end()
+			b.closeTab()
 		}
 	})
-	b.do()
+	b.runActions()
 	must.Do(t, chromedp.Listen(ctx, b.recordEvent))
-	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+	callBrowser(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.effectiveDirective, e.blockedURI));`,
 	})
 	return b
 }
 
-// tab is a page in a separate browser.
-type tab struct {
+// browserTab is a page in a separate browser.
+type browserTab struct {
 	t     *testing.T
 	ctx   context.Context
 	close func()
@@ -72,8 +72,8 @@ type tab struct {
 	errorsExpected bool     // whether errors are expected
 }
 
-// end closes the browser and reports its errors.
-func (b *tab) end() {
+// closeTab closes the browser and reports its errors.
+func (b *browserTab) closeTab() {
 	b.close()
 	b.close = nil
 	if !b.errorsExpected {
@@ -84,7 +84,7 @@ func (b *tab) end() {
 }
 
 // recordEvent records the errors and requests in the browser's events.
-func (b *tab) recordEvent(event any) {
+func (b *browserTab) recordEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -105,20 +105,20 @@ func (b *tab) recordEvent(event any) {
 	}
 }
 
-// call calls a method of the DevTools protocol.
-func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
+// callBrowser calls a method of the DevTools protocol.
+func callBrowser[P, R any](b *browserTab, method cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	return must.Get(chromedp.Call(b.ctx, method, params))(b.t)
 }
 
-// do runs an action in the browser.
-func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+// runActions runs an action in the browser.
+func (b *browserTab) runActions(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	must.Do(b.t, chromedp.Do(b.ctx, actions...))
 }
 
-// get returns the value of an expression or of a promise.
-func get[T any](b *tab, expression string) T {
+// evaluate returns the value of an expression or of a promise.
+func evaluate[T any](b *browserTab, expression string) T {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -128,7 +128,7 @@ func get[T any](b *tab, expression string) T {
 }
 
 // waitFor waits until an expression is true, even while the page is loading.
-func (b *tab) waitFor(expression string) {
+func (b *browserTab) waitFor(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
@@ -141,37 +141,37 @@ func (b *tab) waitFor(expression string) {
 		case is:
 			return
 		case ctx.Err() != nil:
-			b.t.Fatalf("waiting for %s: %v; it says: %s", expression, err, get[string](b, "document.body.innerText"))
+			b.t.Fatalf("waiting for %s: %v; it says: %s", expression, err, evaluate[string](b, "document.body.innerText"))
 		}
 	}
 }
 
-// open opens the playground and waits for its first result.
-func (b *tab) open(fragment string) {
+// openPage opens the playground and waits for its first result.
+func (b *browserTab) openPage(fragment string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
+	b.runActions(chromedp.Navigate("about:blank"), chromedp.Navigate(playground.url+fragment))
 	b.waitResult()
 }
 
 // waitResult waits until the page shows the response to the current input.
-func (b *tab) waitResult() {
+func (b *browserTab) waitResult() {
 	b.t.Helper()
 	b.waitFor(`document.querySelector("#sample").disabled === false && document.querySelector("#answer").ariaBusy === "false"`)
 }
 
-// paste pastes text into a field.
-func (b *tab) paste(field, text string) {
+// pasteText pastes text into a field.
+func (b *browserTab) pasteText(field, text string) {
 	b.t.Helper()
-	get[bool](b, fmt.Sprintf(`(() => {
+	evaluate[bool](b, fmt.Sprintf(`(() => {
 		const field = document.querySelector(%q);
 		field.value = %s;
 		return field.dispatchEvent(new InputEvent("input", {bubbles: true}));
-	})()`, field, quote(text)))
+	})()`, field, quoteJS(text)))
 	b.waitResult()
 }
 
-// text returns the visible text of an element.
-func (b *tab) text(selector string) string {
+// textContent returns the visible text of an element.
+func (b *browserTab) textContent(selector string) string {
 	b.t.Helper()
-	return get[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))
+	return evaluate[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))
 }

@@ -24,21 +24,21 @@ import (
 // log contains all requests, including those from workers.
 func TestBrowserSendsNothing(t *testing.T) {
 	netlog := filepath.Join(t.TempDir(), "netlog.json")
-	b := browse(t, chromedp.Flag("log-net-log", netlog))
-	b.open("")
+	b := openBrowser(t, chromedp.Flag("log-net-log", netlog))
+	b.openPage("")
 	for _, sample := range []string{"gke", "broken", "refused"} {
-		b.choose(sample)
+		b.chooseSample(sample)
 	}
-	b.paste("#image", "registry.example/x")
-	get[any](b, `document.querySelector("#share").click()`)
-	get[any](b, `document.querySelector("#make").click()`)
+	b.pasteText("#image", "registry.example/x")
+	evaluate[any](b, `document.querySelector("#share").click()`)
+	evaluate[any](b, `document.querySelector("#make").click()`)
 	b.waitFor(`document.querySelector("#link").checkVisibility()`)
-	stored := get[string](b, `(async () => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie,
+	stored := evaluate[string](b, `(async () => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie,
 		(await indexedDB.databases()).length, (await caches.keys()).length, (await navigator.serviceWorker.getRegistrations()).length]))()`)
 	if stored != `[0,0,"",0,0,0]` {
 		t.Errorf("stored is %s", stored)
 	}
-	b.end()
+	b.closeTab()
 	data := must.Get(os.ReadFile(netlog))(t)
 	var log struct {
 		Events []struct {
@@ -46,11 +46,11 @@ func TestBrowserSendsNothing(t *testing.T) {
 		}
 	}
 	must.Do(t, json.Unmarshal(data, &log))
-	own := regexp.MustCompile("^" + regexp.QuoteMeta(site.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
+	own := regexp.MustCompile("^" + regexp.QuoteMeta(playground.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
 	asked := map[string]int{}
 	for _, e := range log.Events {
 		// Requests without an initiator are sent by Chromium itself, for example for updates.
-		if origin := strings.TrimSuffix(site.url, "/"); e.Params.URL != "" && e.Params.Initiator == origin {
+		if origin := strings.TrimSuffix(playground.url, "/"); e.Params.URL != "" && e.Params.Initiator == origin {
 			asked[e.Params.URL]++
 		} else if strings.Contains(e.Params.Initiator, "://") && e.Params.Initiator != origin {
 			t.Errorf("%s is requested for %s", e.Params.URL, e.Params.Initiator)
@@ -62,7 +62,7 @@ func TestBrowserSendsNothing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"page.js", "worker.js", "regcred.wasm.z"} {
-		if asked[site.url+name] == 0 {
+		if asked[playground.url+name] == 0 {
 			t.Errorf("the log has no request for %s: it is not the page's log: %v", name, asked)
 		}
 	}
@@ -77,8 +77,8 @@ func TestBrowserSendsNothing(t *testing.T) {
 // TestPolicy verifies that the page's Content Security Policy blocks forbidden actions, and that
 // the browser reports them.
 func TestPolicy(t *testing.T) {
-	b := browse(t)
-	b.open("")
+	b := openBrowser(t)
+	b.openPage("")
 	b.errorsExpected = true
 	for name, code := range map[string]string{
 		"fetch":  `fetch("http://127.0.0.1:1/").then(() => true, () => false)`,
@@ -86,16 +86,16 @@ func TestPolicy(t *testing.T) {
 		"script": `new Promise((r) => { const s = document.createElement("script"); s.textContent = "globalThis.ran = true"; document.body.append(s); r(globalThis.ran === true); })`,
 		"style":  `(() => { const s = document.createElement("style"); s.textContent = "h1 { position: fixed }"; document.body.append(s); return getComputedStyle(document.querySelector("h1")).position === "fixed"; })()`,
 	} {
-		if get[bool](b, code) {
+		if evaluate[bool](b, code) {
 			t.Errorf("%s: it works", name)
 		}
 	}
-	if n := strings.Count(strings.Join(b.violations(), "\n"), "policy: "); n < 4 {
-		t.Errorf("%d violations are reported, want 4: %q", n, b.violations())
+	if n := strings.Count(strings.Join(b.policyViolations(), "\n"), "policy: "); n < 4 {
+		t.Errorf("%d violations are reported, want 4: %q", n, b.policyViolations())
 	}
 }
 
-func (b *tab) violations() []string {
+func (b *browserTab) policyViolations() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.browserErrors
@@ -103,10 +103,10 @@ func (b *tab) violations() []string {
 
 // TestWithoutModule verifies that a page that cannot load its module shows an error with a fix.
 func TestWithoutModule(t *testing.T) {
-	b := browse(t)
+	b := openBrowser(t)
 	b.errorsExpected = true
 	dir := filepath.Join(t.TempDir(), "site")
-	if out, err := exec.Command(filepath.Join(site.dir, "playground"), "-o", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join(playground.dir, "playground"), "-o", dir).CombinedOutput(); err != nil {
 		t.Fatalf("-o: %v\n%s", err, out)
 	}
 	files := http.FileServer(http.Dir(dir))
@@ -115,28 +115,28 @@ func TestWithoutModule(t *testing.T) {
 		files.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	b.do(chromedp.Navigate(server.URL)) // any server of static files can host the page
+	b.runActions(chromedp.Navigate(server.URL)) // any server of static files can host the page
 	b.waitResult()
-	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
+	if said := b.textContent("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
 		t.Errorf("on another server: %s", said)
 	}
-	b.do(chromedp.Navigate("file://" + dir + "/index.html"))
-	if said := b.text("#state"); !strings.Contains(said, "go run ./docs/playground") {
+	b.runActions(chromedp.Navigate("file://" + dir + "/index.html"))
+	if said := b.textContent("#state"); !strings.Contains(said, "go run ./docs/playground") {
 		t.Errorf("as a file: %s", said)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "regcred.wasm.z"), []byte("no module"), 0o600))
-	b.do(chromedp.Navigate(server.URL + "/?broken"))
+	b.runActions(chromedp.Navigate(server.URL + "/?broken"))
 	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed")`)
 	must.Do(t, os.Remove(filepath.Join(dir, "regcred.wasm.z")))
-	b.do(chromedp.Navigate(server.URL + "/?missing"))
+	b.runActions(chromedp.Navigate(server.URL + "/?missing"))
 	b.waitFor(`document.querySelector("#state").innerText.includes("The check failed: regcred.wasm.z: 404")`)
-	if !get[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {
+	if !evaluate[bool](b, `(() => { const c = document.querySelector("#config"); c.value = "x"; return c.dispatchEvent(new InputEvent("input")); })()`) {
 		t.Error("the field does not take text")
 	}
 }
 
-// quote encodes a value for JavaScript.
-func quote(v any) string {
+// quoteJS encodes a value for JavaScript.
+func quoteJS(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // cannot happen for a string or a struct of strings

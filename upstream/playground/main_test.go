@@ -18,27 +18,27 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-var shots = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
+var screenshotDir = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
 
-// tests runs the tests without a network, because a browser sends requests on its own.
-var tests = isolated.Tests{
+// isolatedTests runs the tests without a network, because a browser sends requests on its own.
+var isolatedTests = isolated.Tests{
 	Name:     "chromium",
 	Programs: isolated.Programs{"chromium": "chromium"},
 	Wrap: func(run func() int) (code int, err error) {
-		if err := site.start(); err != nil {
+		if err := playground.start(); err != nil {
 			return 0, err
 		}
-		return run(), site.stop()
+		return run(), playground.stop()
 	},
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	tests.Main(m)
+	isolatedTests.Main(m)
 }
 
-// site is the playground that its command serves, and the regcred command to compare it with.
-var site playgroundServer
+// playground is the playground that its command serves, and the regcred command to compare it with.
+var playground playgroundServer
 
 type playgroundServer struct {
 	url     string

@@ -14,18 +14,18 @@ import (
 )
 
 // setAppearance sets the width of the window, and light or dark mode.
-func (b *tab) setAppearance(width int64, scheme string) {
+func (b *browserTab) setAppearance(width int64, scheme string) {
 	b.t.Helper()
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	callBrowser(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
-	b.do(chromedp.EmulateViewport(width, 900))
+	b.runActions(chromedp.EmulateViewport(width, 900))
 }
 
-// choose selects a sample.
-func (b *tab) choose(sample string) {
+// chooseSample selects a sample.
+func (b *browserTab) chooseSample(sample string) {
 	b.t.Helper()
-	get[bool](b, fmt.Sprintf(`(() => {
+	evaluate[bool](b, fmt.Sprintf(`(() => {
 		const select = document.querySelector("#sample");
 		select.value = %q;
 		return select.dispatchEvent(new Event("change", {bubbles: true}));
@@ -36,40 +36,40 @@ func (b *tab) choose(sample string) {
 // TestLayoutAndScreenshots verifies that nothing is wider than the window, in wide and narrow
 // windows and in light and dark mode. It also stores screenshots.
 func TestLayoutAndScreenshots(t *testing.T) {
-	dir := *shots
+	dir := *screenshotDir
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	b := browse(t)
-	b.open("")
+	b := openBrowser(t)
+	b.openPage("")
 	for _, width := range []int64{1280, 768, 360} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.setAppearance(width, scheme)
 			for _, sample := range []string{"eks", "gke", "broken", "refused"} {
-				b.choose(sample)
+				b.chooseSample(sample)
 				b.waitDrawn()
-				if over := get[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+				if over := evaluate[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					t.Errorf("%s at %d: %g pixels too wide", sample, width, over)
 				}
-				b.shoot(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", sample, width, scheme)))
+				b.saveScreenshot(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", sample, width, scheme)))
 			}
-			b.choose("gke")
-			get[any](b, `document.querySelector("#share").click()`)
+			b.chooseSample("gke")
+			evaluate[any](b, `document.querySelector("#share").click()`)
 			b.waitDrawn()
-			b.shoot(filepath.Join(dir, fmt.Sprintf("share-%d-%s.png", width, scheme)))
-			get[any](b, `document.querySelector("#close").click()`)
+			b.saveScreenshot(filepath.Join(dir, fmt.Sprintf("share-%d-%s.png", width, scheme)))
+			evaluate[any](b, `document.querySelector("#close").click()`)
 		}
 	}
 }
 
 // waitDrawn waits until the page is rendered.
-func (b *tab) waitDrawn() {
+func (b *browserTab) waitDrawn() {
 	b.t.Helper()
-	get[bool](b, "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))")
+	evaluate[bool](b, "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))")
 }
 
-// shoot takes a screenshot of the whole page.
-func (b *tab) shoot(path string) {
+// saveScreenshot takes a screenshot of the whole page.
+func (b *browserTab) saveScreenshot(path string) {
 	b.t.Helper()
 	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err == nil {

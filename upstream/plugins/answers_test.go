@@ -15,34 +15,34 @@ import (
 // encodeToken encodes a registry token in base64.
 func encodeToken(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// expiresIn sets when the registry's password expires, relative to the run.
-func expiresIn(in time.Duration) func(*cloud) {
-	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Lifetime = in }) }
+// credentialsExpireIn sets when the registry's password expires, relative to the run.
+func credentialsExpireIn(in time.Duration) func(*scenarioCloud) {
+	return func(c *scenarioCloud) { c.Update(func(s *testcloud.AWSState) { s.Lifetime = in }) }
 }
 
 // setAuthorizationData sets the value of authorizationData in the cloud's responses.
-func setAuthorizationData(data string) func(*cloud) {
-	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data }) }
+func setAuthorizationData(data string) func(*scenarioCloud) {
+	return func(c *scenarioCloud) { c.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data }) }
 }
 
 // responseScenarios lists scenarios with different responses of the cloud.
 func responseScenarios() []scenario {
 	const public = "public.ecr.aws/team/app"
-	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
+	never := func(c *scenarioCloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
 	return groupScenarios("answer", []scenario{
 		{name: "no expiry", arrange: never},
 		{name: "no expiry, public", arrange: never, image: public},
-		{name: "expired", arrange: expiresIn(-time.Hour)},
-		{name: "expired, public", arrange: expiresIn(-time.Hour), image: public},
-		{name: "expires in a second", arrange: expiresIn(time.Second)},
-		{name: "expires in 90 seconds", arrange: expiresIn(90 * time.Second)},
-		{name: "expires in 20 minutes", arrange: expiresIn(20 * time.Minute)},
-		{name: "expires in ten years", arrange: expiresIn(10 * 365 * 24 * time.Hour)},
-		{name: "expires at a whole second", arrange: func(c *cloud) {
+		{name: "expired", arrange: credentialsExpireIn(-time.Hour)},
+		{name: "expired, public", arrange: credentialsExpireIn(-time.Hour), image: public},
+		{name: "expires in a second", arrange: credentialsExpireIn(time.Second)},
+		{name: "expires in 90 seconds", arrange: credentialsExpireIn(90 * time.Second)},
+		{name: "expires in 20 minutes", arrange: credentialsExpireIn(20 * time.Minute)},
+		{name: "expires in ten years", arrange: credentialsExpireIn(10 * 365 * 24 * time.Hour)},
+		{name: "expires at a whole second", arrange: func(c *scenarioCloud) {
 			c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
 		}},
 		{name: "expiry is a text", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
-		{name: "colon in the password", arrange: func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
+		{name: "colon in the password", arrange: func(c *scenarioCloud) { c.Update(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
 		{name: "another user", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("user:open-sesame") + `"}]`)},
 		{name: "no user", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken(":open-sesame") + `"}]`)},
 		{name: "no password", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:") + `"}]`)},

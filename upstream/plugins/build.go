@@ -56,9 +56,9 @@ func BuildRelease(dir, name, version string) (string, error) {
 	return goBuild(root, filepath.Join(dir, name), "-ldflags", "-s -w -X main.version="+version, "./cmd/"+name)
 }
 
-// BuildHere builds a command of upstream/ into dir with the same flags, and returns its
+// BuildInRepository builds a command of upstream/ into dir with the same flags, and returns its
 // path.
-func BuildHere(dir, name string) (string, error) {
+func BuildInRepository(dir, name string) (string, error) {
 	module, err := moduleDir()
 	if err != nil {
 		return "", err

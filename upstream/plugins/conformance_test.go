@@ -52,7 +52,7 @@ func conformanceCases() []conformanceCase {
 
 func dockerConfigArgs(dir string) []string {
 	entry := `{"username":"user","password":"` + canary.PasswordSecret + `"}`
-	return []string{"--config", write(filepath.Join(dir, "config.json"), `{"auths":{"registry.example":`+entry+`,"other.example":`+entry+`}}`)}
+	return []string{"--config", writeFile(filepath.Join(dir, "config.json"), `{"auths":{"registry.example":`+entry+`,"other.example":`+entry+`}}`)}
 }
 
 func tokenArgs(string) []string {
@@ -60,10 +60,10 @@ func tokenArgs(string) []string {
 }
 
 func staticArgs(dir string) []string {
-	return []string{"--host=registry.example", "--host=other.example", "--username=user", "--password-file=" + write(filepath.Join(dir, "password"), canary.PasswordSecret)}
+	return []string{"--host=registry.example", "--host=other.example", "--username=user", "--password-file=" + writeFile(filepath.Join(dir, "password"), canary.PasswordSecret)}
 }
 
-func write(path, content string) string {
+func writeFile(path, content string) string {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		panic(err)
 	}
@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 	notes := ""
 	for _, c := range conformanceCases() {
 		path := must.Get(Build(dir, c.name))(t)
-		findings := c.check(t, path)
+		findings := c.checkPlugin(t, path)
 		table, notes = table+tableRow(c.what, findings), notes+tableNotes(c.what, findings)
 		for _, f := range findings {
 			if f.Severity == finding.SeverityError {
@@ -89,13 +89,13 @@ func TestConformance(t *testing.T) {
 	path := must.Get(BuildUpstreamECR(dir))(t)
 	version := must.Get(UpstreamVersion(path))(t)
 	theirs := "upstream " + ECR + " " + version
-	findings := conformanceCases()[0].check(t, path)
+	findings := conformanceCases()[0].checkPlugin(t, path)
 	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
 }
 
-// check runs the conformance suite on a plugin. It passes the plugin's whole configuration in Env
+// checkPlugin runs the conformance suite on a plugin. It passes the plugin's whole configuration in Env
 // and Args, because the suite changes the inherited environment.
-func (c conformanceCase) check(t *testing.T, path string) []plugintest.Finding {
+func (c conformanceCase) checkPlugin(t *testing.T, path string) []plugintest.Finding {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Environ: []string{}}
 	if c.cloud != nil {

@@ -40,7 +40,7 @@ var differences = []difference{
 		"host: library/nginx",
 		"host: localhost:5000",
 	}},
-	{"allow-host", expectEmpty, []string{"host: registry.k8s.io, other hosts are empty"}},
+	{"allow-host", expectEmptyResponse, []string{"host: registry.k8s.io, other hosts are empty"}},
 	{"host-form", expectError, []string{
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region, any host",
 		"host: 111122223333.dkr.ecr.us_west-2!.amazonaws.com, with a region",
@@ -104,10 +104,10 @@ var unobservedDifferences = map[string]string{
 	"bundle-of-all":  "the cloud's container endpoint is not HTTPS",
 }
 
-// expectEmpty expects no credentials and no requests.
-func expectEmpty(_ scenario, o *observation) {
+// expectEmptyResponse expects no credentials and no requests.
+func expectEmptyResponse(_ scenario, o *observation) {
 	o.Outcome, o.Stdout, o.Requests, o.UnknownHosts = "answers", true, nil, nil
-	o.Answer = &answer{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
+	o.Answer = &credentialOutput{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(secondsLifetime(0))}
 }
 
 // expectError expects an error and no requests.
@@ -193,13 +193,13 @@ func expectInstanceRegion(s scenario, o *observation) {
 
 func expectNotCached(_ scenario, o *observation) {
 	a := *o.Answer
-	a.CacheDuration = new(lifetime(0))
+	a.CacheDuration = new(secondsLifetime(0))
 	o.Answer = &a
 }
 
 func expectCacheLimit(_ scenario, o *observation) {
 	a := *o.Answer
-	a.CacheDuration = new(lifetime(6 * time.Hour))
+	a.CacheDuration = new(secondsLifetime(6 * time.Hour))
 	o.Answer = &a
 }
 
@@ -218,10 +218,10 @@ func expectSTSRetry(_ scenario, o *observation) {
 }
 
 // successResponse returns the response if the cloud does not fail.
-func successResponse(key string) *answer {
-	return &answer{
-		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
-		Auth: map[string]auth{key: {"AWS", "open-sesame"}},
+func successResponse(key string) *credentialOutput {
+	return &credentialOutput{
+		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(secondsLifetime(6 * time.Hour)),
+		Auth: map[string]credentialAuth{key: {"AWS", "open-sesame"}},
 	}
 }
 

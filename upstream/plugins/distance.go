@@ -48,15 +48,15 @@ func (d latencyProxy) forward(client net.Conn) {
 	<-done
 }
 
-// packet is the data of one read and the time at which it arrives.
-type packet struct {
+// delayedPacket is the data of one read and the time at which it arrives.
+type delayedPacket struct {
 	data    []byte
 	arrival time.Time
 }
 
 // copyDelayed copies r to w with the delay.
 func (d latencyProxy) copyDelayed(w io.Writer, r io.Reader) {
-	sent := make(chan packet, 1000)
+	sent := make(chan delayedPacket, 1000)
 	go func() {
 		defer close(sent)
 		for {
@@ -65,7 +65,7 @@ func (d latencyProxy) copyDelayed(w io.Writer, r io.Reader) {
 			if err != nil {
 				return
 			}
-			sent <- packet{buffer[:n], time.Now().Add(d.roundTrip)}
+			sent <- delayedPacket{buffer[:n], time.Now().Add(d.roundTrip)}
 		}
 	}()
 	for p := range sent {

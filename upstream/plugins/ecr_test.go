@@ -19,12 +19,12 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
+var runSlowTests = flag.Bool("slow", false, "run the scenarios that take minutes, too")
 
-// scenarios returns all scenarios that this run includes.
-func scenarios() []scenario {
+// allScenarios returns all scenarios that this run includes.
+func allScenarios() []scenario {
 	all := slices.Concat(hostScenarios(), sourceScenarios(), endpointScenarios(), responseScenarios(), serviceAccountScenarios(), protocolScenarios(), failureScenarios())
-	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
+	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*runSlowTests })
 }
 
 // TestECR runs AWS's plugin and regcred's plugin in each scenario and compares exit, response and
@@ -33,7 +33,7 @@ func TestECR(t *testing.T) {
 	dir := t.TempDir()
 	theirs := must.Get(BuildUpstreamECR(dir))(t)
 	ours := must.Get(Build(dir, ECR))(t)
-	all := scenarios()
+	all := allScenarios()
 	upstream := observeAll(t, theirs, all, func(scenario) []string { return nil })
 	regcred := observeAll(t, ours, all, func(s scenario) []string { return s.ourArgs })
 
@@ -46,12 +46,12 @@ func TestECR(t *testing.T) {
 			served[heading] += 0
 		}
 		t.Run(s.name, func(t *testing.T) {
-			problems := compare(s, upstream[i], regcred[i])
+			problems := compareObservations(s, upstream[i], regcred[i])
 			if len(problems) > 0 {
 				// Connections may break and be retried under load: repeat this scenario
 				// without concurrency.
 				t.Logf("looked at twice, because of %q", problems)
-				problems = compare(s, runScenario(t, theirs, s, nil), runScenario(t, ours, s, s.ourArgs))
+				problems = compareObservations(s, runScenario(t, theirs, s, nil), runScenario(t, ours, s, s.ourArgs))
 			}
 			for _, p := range problems {
 				t.Error(p)
@@ -66,7 +66,7 @@ func TestECR(t *testing.T) {
 			t.Errorf("%s: there are credentials in no scenario, as if the cloud did not work", heading)
 		}
 	}
-	report(t, len(all), shown)
+	logReport(t, len(all), shown)
 }
 
 // observeAll runs a program in all scenarios, several at a time, because many of them
@@ -92,7 +92,7 @@ func observeAll(t *testing.T, path string, all []scenario, args func(scenario) [
 
 // runScenario runs a program in a scenario. It returns nil if the program could not be started.
 func runScenario(t *testing.T, path string, s scenario, args []string) *observation {
-	o, err := observe(t.Context(), path, s, args, t.TempDir())
+	o, err := observePlugin(t.Context(), path, s, args, t.TempDir())
 	if err != nil {
 		t.Errorf("%s: %v", s.name, err)
 	}
@@ -104,9 +104,9 @@ func (s scenario) differences() []difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool { return !slices.Contains(d.in, s.name) })
 }
 
-// compare applies the scenario's differences to the observation of upstream's plugin and compares
+// compareObservations applies the scenario's differences to the observation of upstream's plugin and compares
 // the result with the observation of regcred's plugin. It returns the mismatches.
-func compare(s scenario, upstream, regcred *observation) (problems []string) {
+func compareObservations(s scenario, upstream, regcred *observation) (problems []string) {
 	opts := cmp.Comparer(roughlyEqual)
 	problems = append(s.unusedFaults(upstream), s.unusedFaults(regcred)...)
 	if regcred.Leak || regcred.Outcome == "panics" {
@@ -137,8 +137,8 @@ func (s scenario) unusedFaults(o *observation) (problems []string) {
 	return problems
 }
 
-// report logs the summary of a run.
-func report(t *testing.T, n int, shown map[string]int) {
+// logReport logs the summary of a run.
+func logReport(t *testing.T, n int, shown map[string]int) {
 	differ := 0
 	var lines strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(shown)) {
@@ -152,7 +152,7 @@ func report(t *testing.T, n int, shown map[string]int) {
 // listed once.
 func TestDifferences(t *testing.T) {
 	count := map[string]int{}
-	for _, s := range scenarios() {
+	for _, s := range allScenarios() {
 		count[s.name]++
 	}
 	for name, n := range count {

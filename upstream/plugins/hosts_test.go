@@ -46,7 +46,7 @@ func hostScenarios() []scenario {
 	} {
 		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: regionEnv})
 	}
-	return groupScenarios("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
+	return groupScenarios("host", slices.Concat(list, withUpstreamFlags(list), customHostScenarios())...)
 }
 
 // withUpstreamFlags returns the scenarios with flags that make regcred's plugin behave like
@@ -64,9 +64,9 @@ func withUpstreamFlags(list []scenario) []scenario {
 	return append(list, empty)
 }
 
-// customHosts lists scenarios with host names that are unrelated to AWS, and with unusual
+// customHostScenarios lists scenarios with host names that are unrelated to AWS, and with unusual
 // references.
-func customHosts() []scenario {
+func customHostScenarios() []scenario {
 	allow := []string{"--allow-host=registry.example.com"}
 	return []scenario{
 		{name: "registry.example.com, without a region", image: "registry.example.com/app"},
@@ -74,19 +74,19 @@ func customHosts() []scenario {
 		{name: "registry.example.com, allowed, AWS_DEFAULT_REGION", image: "registry.example.com/app", env: []string{"AWS_DEFAULT_REGION=eu-central-1"}, ourArgs: allow},
 		{name: "registry.example.com, allowed, region of a profile", image: "registry.example.com/app", ourArgs: allow, arrange: useProfile("[default]\nregion = ap-south-1\n")},
 		{name: "registry.example.com, allowed, without a region", image: "registry.example.com/app", ourArgs: allow,
-			arrange: func(c *cloud) { c.AWS.Update(noRegion) }},
+			arrange: func(c *scenarioCloud) { c.AWS.Update(removeRegion) }},
 		{name: "registry.example.com, allowed, region of the instance alone", image: "registry.example.com/app", ourArgs: allow},
 		{name: "registry.example.com:5000, allowed", image: "registry.example.com:5000/app", env: regionEnv, ourArgs: []string{"--allow-host=registry.example.com:5000"}},
 		{name: "nginx", image: "nginx", env: regionEnv},
 		{name: "library/nginx", image: "library/nginx", env: regionEnv},
 		{name: "localhost:5000", image: "localhost:5000/app", env: regionEnv},
-		{name: "with a scheme", image: "https://" + private},
+		{name: "with a scheme", image: "https://" + privateRepository},
 		{name: "with port 443", image: "111122223333.dkr.ecr.us-west-2.amazonaws.com:443/team/app"},
-		{name: "with a tag", image: private + ":v1"},
-		{name: "with a digest", image: private + "@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"},
+		{name: "with a tag", image: privateRepository + ":v1"},
+		{name: "with a digest", image: privateRepository + "@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"},
 		{name: "without a path", image: "111122223333.dkr.ecr.us-west-2.amazonaws.com"},
-		{name: "public in the path", image: private + "/public.ecr.aws/x"},
-		{name: "private in the path of public", image: "public.ecr.aws/" + private},
+		{name: "public in the path", image: privateRepository + "/public.ecr.aws/x"},
+		{name: "private in the path of public", image: "public.ecr.aws/" + privateRepository},
 		{name: "with a space", image: "111122223333.dkr.ecr.us-west-2.amazonaws.com .x/app"},
 		{name: "with a user", image: "public.ecr.aws@registry.example.com/app", env: regionEnv},
 	}

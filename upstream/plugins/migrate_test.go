@@ -156,8 +156,8 @@ func TestMigrateEKS(t *testing.T) {
 	}
 }
 
-// answerOf runs a plugin with these arguments and returns the keys and user names in its response.
-func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
+// runPlugin runs a plugin with these arguments and returns the keys and user names in its response.
+func runPlugin(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(args...), Environ: c.Environ, APIVersion: plugin.V1}
 	resp, err := cmd.GetCredentials(t.Context(), &plugin.Request{Image: image})
@@ -189,7 +189,7 @@ func TestMigrateGKE(t *testing.T) {
 			want = append(want, own)
 		}
 		slices.Sort(want)
-		if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {
+		if diff := cmp.Diff(want, runPlugin(t, cloud, path, args, image)); diff != "" {
 			t.Errorf("%s (-upstream +regcred):\n%s", image, diff)
 		}
 	}
@@ -223,7 +223,7 @@ func TestMigrateAKS(t *testing.T) {
 			must.Do(t, os.WriteFile(cloud.Args[0], []byte(tt.file), 0o600))
 			args := migrateProvider(t, regcred, strings.Replace(aksConfig, "AZURE", cloud.Args[0], 1)).Arguments()
 			for image, want := range tt.want {
-				if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {
+				if diff := cmp.Diff(want, runPlugin(t, cloud, path, args, image)); diff != "" {
 					t.Errorf("%s (-upstream +regcred):\n%s", image, diff)
 				}
 			}

@@ -19,23 +19,23 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// cloud is the environment of one run of a plugin. The plugin can reach an AWS cloud by its public
+// scenarioCloud is the environment of one run of a plugin. The plugin can reach an AWS cloud by its public
 // host names, and no other network.
-type cloud struct {
+type scenarioCloud struct {
 	*testcloud.AWS
 	net *testcloud.FakeNetwork
 	dir string // directory for the run's files
 	env []string
 }
 
-// domains are the domains of AWS's endpoints.
-var domains = []string{
+// registryDomains are the domains of AWS's endpoints.
+var registryDomains = []string{
 	"*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu", "*.api.aws", "*.api.amazonwebservices.com.cn", "*.api.amazonwebservices.eu",
 	"*.c2s.ic.gov", "*.sc2s.sgov.gov", "*.cloud.adc-e.uk", "*.csp.hci.ic.gov",
 	"*.api.aws.ic.gov", "*.api.aws.scloud", "*.api.cloud-aws.adc-e.uk", "*.api.aws.hci.ic.gov",
 }
 
-func newCloud(dir string) (*cloud, error) {
+func newScenarioCloud(dir string) (*scenarioCloud, error) {
 	aws, err := testcloud.NewAWS()
 	if err != nil {
 		return nil, err
@@ -45,26 +45,26 @@ func newCloud(dir string) (*cloud, error) {
 		aws.Close()
 		return nil, err
 	}
-	for _, d := range domains {
+	for _, d := range registryDomains {
 		fakeNet.Handle(d, aws)
 	}
 	// Only the metadata service is configured by its address. The plugin reaches the other services
 	// by name.
 	env := slices.DeleteFunc(aws.Environ(), func(s string) bool { return strings.HasPrefix(s, "AWS_ENDPOINT_URL") })
 	env = append(append(env, fakeNet.Environ()...), "HOME="+dir)
-	return &cloud{AWS: aws, net: fakeNet, dir: dir, env: env}, nil
+	return &scenarioCloud{AWS: aws, net: fakeNet, dir: dir, env: env}, nil
 }
 
-func (c *cloud) Close() {
+func (c *scenarioCloud) Close() {
 	c.AWS.Close()
 	c.net.Close()
 }
 
 // setenv adds to the environment of the plugin.
-func (c *cloud) setenv(entries ...string) { c.env = append(c.env, entries...) }
+func (c *scenarioCloud) setenv(entries ...string) { c.env = append(c.env, entries...) }
 
-// file writes a file and returns its path.
-func (c *cloud) file(name, content string) string {
+// writeFile writes a file and returns its path.
+func (c *scenarioCloud) writeFile(name, content string) string {
 	path := filepath.Join(c.dir, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		panic(err)
@@ -75,52 +75,52 @@ func (c *cloud) file(name, content string) string {
 // observation is the compared result of a plugin's run in a scenario.
 type observation struct {
 	Outcome      string   // "answers", "fails" or "panics"
-	Answer       *answer  // nil without a response
+	Answer       *credentialOutput  // nil without a response
 	Stdout       bool     // whether stdout was not empty
 	Leak         bool     // whether standard error holds a secret
 	Requests     []string // requests to the cloud, one line each
 	UnknownHosts []string // other hosts that were queried
 }
 
-// answer is a decoded response.
-type answer struct {
+// credentialOutput is a decoded response.
+type credentialOutput struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
 	CacheKeyType  string          `json:"cacheKeyType"`
-	CacheDuration *lifetime       `json:"cacheDuration"`
-	Auth          map[string]auth `json:"auth"`
+	CacheDuration *secondsLifetime       `json:"cacheDuration"`
+	Auth          map[string]credentialAuth `json:"auth"`
 }
 
-type auth struct {
+type credentialAuth struct {
 	Username string `json:"username"`
 	Password string `json:"password"` // "open-sesame" from the cloud, or a password of the scenario
 }
 
-// lifetime is a cache duration, which may depend on the time of the run.
-type lifetime time.Duration
+// secondsLifetime is a cache duration, which may depend on the time of the run.
+type secondsLifetime time.Duration
 
-func (l *lifetime) UnmarshalJSON(data []byte) error {
+func (l *secondsLifetime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}
 	d, err := time.ParseDuration(text)
-	*l = lifetime(d)
+	*l = secondsLifetime(d)
 	return err
 }
 
 // roughlyEqual reports whether two durations are equal, except for the seconds between two runs.
 // Zero, which disables caching, only equals zero.
-func roughlyEqual(a, b lifetime) bool {
+func roughlyEqual(a, b secondsLifetime) bool {
 	if a == 0 || b == 0 {
 		return a == b
 	}
 	return time.Duration(a-b).Abs() <= 2*time.Second
 }
 
-// observe runs a program once in a scenario, with its own cloud.
-func observe(ctx context.Context, path string, s scenario, args []string, dir string) (*observation, error) {
-	c, err := newCloud(dir)
+// observePlugin runs a program once in a scenario, with its own cloud.
+func observePlugin(ctx context.Context, path string, s scenario, args []string, dir string) (*observation, error) {
+	c, err := newScenarioCloud(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 	if x.Started.IsZero() {
 		return nil, err
 	}
-	return c.observed(x), nil
+	return c.newObservation(x), nil
 }
 
-func (c *cloud) observed(x *plugin.Exchange) *observation {
+func (c *scenarioCloud) newObservation(x *plugin.Exchange) *observation {
 	o := &observation{
 		Outcome: "fails", Stdout: !x.Stdout.IsZero(), UnknownHosts: c.net.UnknownHosts(),
 		Leak: x.StderrSecret || canary.FindMarker(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
@@ -151,7 +151,7 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	}
 	dec := json.NewDecoder(strings.NewReader(x.Stdout.Reveal()))
 	dec.DisallowUnknownFields()
-	var a answer
+	var a credentialOutput
 	if dec.Decode(&a) == nil && !dec.More() {
 		o.Answer = &a
 	}

@@ -80,7 +80,7 @@ func protocolScenarios() []scenario {
 	request := func(apiVersion, kind, rest string) *string {
 		return new(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `"` + rest + `}`)
 	}
-	const image = `,"image":"` + private + `"`
+	const image = `,"image":"` + privateRepository + `"`
 	ours := func(rest string) *string { return request(plugin.V1, protocol.KindRequest, rest) }
 	return groupScenarios("protocol", []scenario{
 		{name: "v1", request: ours(image)},
@@ -106,15 +106,15 @@ func protocolScenarios() []scenario {
 		{name: "unknown field", request: ours(image + `,"x":{"y":[1]}`)},
 		{name: "the same field twice", request: ours(`,"image":"x"` + image)},
 		{name: "metadata", request: ours(image + `,"metadata":{"name":"x"}`)},
-		{name: "huge annotation", image: private, annotations: map[string]string{"x": strings.Repeat("y", 200<<10)}},
-		{name: "get-credentials", image: private, args: []string{"get-credentials"}},
-		{name: "several words", image: private, args: []string{"a", "b"}},
-		{name: "the word version", image: private, args: []string{"version"}},
-		{name: "unknown flag", image: private, args: []string{"--region=us-west-2"}},
-		{name: "--v=2", image: private, args: []string{"--v=2"}},
-		{name: "--help", image: private, args: []string{"--help"}},
-		{name: "-h", image: private, args: []string{"-h"}},
-		{name: "--version", image: private, args: []string{"--version"}},
-		{name: "-v", image: private, args: []string{"-v"}},
+		{name: "huge annotation", image: privateRepository, annotations: map[string]string{"x": strings.Repeat("y", 200<<10)}},
+		{name: "get-credentials", image: privateRepository, args: []string{"get-credentials"}},
+		{name: "several words", image: privateRepository, args: []string{"a", "b"}},
+		{name: "the word version", image: privateRepository, args: []string{"version"}},
+		{name: "unknown flag", image: privateRepository, args: []string{"--region=us-west-2"}},
+		{name: "--v=2", image: privateRepository, args: []string{"--v=2"}},
+		{name: "--help", image: privateRepository, args: []string{"--help"}},
+		{name: "-h", image: privateRepository, args: []string{"-h"}},
+		{name: "--version", image: privateRepository, args: []string{"--version"}},
+		{name: "-v", image: privateRepository, args: []string{"-v"}},
 	}...)
 }

@@ -25,15 +25,15 @@ type scenario struct {
 	env     []string // added to the environment
 	args    []string
 	ourArgs []string          // additional arguments of regcred's plugin
-	arrange func(*cloud)      // changes the cloud before the run
+	arrange func(*scenarioCloud)      // changes the cloud before the run
 	faults  []testcloud.Fault // faults that the cloud injects
 	slow    bool              // takes more than 20 s; only run with -slow
 }
 
-// private is an image in a private registry, for scenarios that do not test hosts.
-const private = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
+// privateRepository is an image in a private registry, for scenarios that do not test hosts.
+const privateRepository = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 
-func (s scenario) prepare(c *cloud) {
+func (s scenario) prepare(c *scenarioCloud) {
 	if !s.noKeys {
 		c.setenv("AWS_ACCESS_KEY_ID="+staticAccessKey, "AWS_SECRET_ACCESS_KEY="+canary.EnvSecret)
 	}
@@ -52,7 +52,7 @@ func (s scenario) stdin() string {
 	}
 	image := s.image
 	if image == "" {
-		image = private
+		image = privateRepository
 	}
 	req := map[string]any{"apiVersion": plugin.V1, "kind": protocol.KindRequest, "image": image}
 	if s.token != "" {

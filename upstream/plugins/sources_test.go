@@ -11,31 +11,31 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-func noRegion(s *testcloud.AWSState) { s.Region = "" }
+func removeRegion(s *testcloud.AWSState) { s.Region = "" }
 
 // useProfile returns a function that writes an AWS config file. In the content, TOKEN is replaced with
 // the path of a token file, and KEYS with static keys.
-func useProfile(content string) func(*cloud) {
-	return func(c *cloud) {
+func useProfile(content string) func(*scenarioCloud) {
+	return func(c *scenarioCloud) {
 		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.PasswordSecret
-		content := strings.NewReplacer("TOKEN", c.file("token", canary.TokenSecret), "KEYS", keys).Replace(content)
-		c.setenv("AWS_CONFIG_FILE=" + c.file("config", content))
+		content := strings.NewReplacer("TOKEN", c.writeFile("token", canary.TokenSecret), "KEYS", keys).Replace(content)
+		c.setenv("AWS_CONFIG_FILE=" + c.writeFile("config", content))
 	}
 }
 
 // useCredentialProcess configures a credential_process that prints static keys.
-func useCredentialProcess(c *cloud) {
-	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
+func useCredentialProcess(c *scenarioCloud) {
+	path := c.writeFile("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
 	useProfile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
 }
 
 // sourceScenarios lists scenarios with different sources of the plugin's own credentials.
 func sourceScenarios() []scenario {
-	webIdentity := func(c *cloud) {
-		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+roleARN, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
+	webIdentity := func(c *scenarioCloud) {
+		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+roleARN, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.writeFile("token", canary.TokenSecret))
 	}
-	container := func(token string) func(*cloud) {
-		return func(c *cloud) {
+	container := func(token string) func(*scenarioCloud) {
+		return func(c *scenarioCloud) {
 			c.Update(func(s *testcloud.AWSState) { s.ContainerToken = token })
 			c.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI=" + c.ContainerURL())
 		}
@@ -54,13 +54,13 @@ func sourceScenarios() []scenario {
 		{name: "container", noKeys: true, arrange: container("")},
 		{name: "container with a token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}},
 		{name: "container with a wrong token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.EnvSecret}},
-		{name: "container that redirects (302)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(302)},
-		{name: "container that redirects (307)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(307)},
+		{name: "container that redirects (302)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirectFaults(302)},
+		{name: "container that redirects (307)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirectFaults(307)},
 	}, metadataScenarios()...)...)
 }
 
-// redirect returns faults with which the container endpoint redirects to another host.
-func redirect(status int) []testcloud.Fault {
+// redirectFaults returns faults with which the container endpoint redirects to another host.
+func redirectFaults(status int) []testcloud.Fault {
 	elsewhere := http.Header{"Location": {"https://credentials.amazonaws.com/v2/credentials"}}
 	match := func(r testcloud.Request) bool { return r.Host != "credentials.amazonaws.com" }
 	return []testcloud.Fault{{Path: "/v2/credentials", Match: match, Status: status, Header: elsewhere, Times: -1}}
@@ -71,7 +71,7 @@ func metadataScenarios() []scenario {
 	refusing := func(status int, path string) []testcloud.Fault {
 		return []testcloud.Fault{{Path: path, Status: status, Times: -1}}
 	}
-	version1 := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true }) }
+	version1 := func(c *scenarioCloud) { c.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true }) }
 	return []scenario{
 		{name: "instance", noKeys: true},
 		{name: "instance, public registry", noKeys: true, image: "public.ecr.aws/team/app"},
@@ -91,8 +91,8 @@ func metadataScenarios() []scenario {
 
 // endpointScenarios lists scenarios with different addresses of the endpoint.
 func endpointScenarios() []scenario {
-	own := func(name string) func(*cloud) {
-		return func(c *cloud) { c.setenv(name + "=" + c.URL()) }
+	own := func(name string) func(*scenarioCloud) {
+		return func(c *scenarioCloud) { c.setenv(name + "=" + c.URL()) }
 	}
 	fips, dual := "AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=true"
 	const public = "public.ecr.aws/team/app"
@@ -117,7 +117,7 @@ func endpointScenarios() []scenario {
 		{name: "own, ignored", arrange: own("AWS_ENDPOINT_URL"), env: []string{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true"}},
 		{name: "own, and FIPS", arrange: own("AWS_ENDPOINT_URL"), env: []string{fips}},
 		{name: "own, FIPS host", arrange: own("AWS_ENDPOINT_URL"), image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
-		{name: "own, with a path", arrange: func(c *cloud) { c.setenv("AWS_ENDPOINT_URL=" + c.URL() + "/base") }},
+		{name: "own, with a path", arrange: func(c *scenarioCloud) { c.setenv("AWS_ENDPOINT_URL=" + c.URL() + "/base") }},
 		{name: "region of the environment differs", env: regionEnv},
 	}...)
 }

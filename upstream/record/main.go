@@ -29,13 +29,13 @@ func main() {
 	out := flag.String("out", filepath.Join("..", "testdata", "parity"), "write the vectors to this `directory`")
 	check := flag.Bool("check", false, "write nothing; fail if the files there hold other cases")
 	flag.Parse()
-	if err := run(*out, *check); err != nil {
+	if err := recordVectors(*out, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out string, check bool) error {
+func recordVectors(out string, check bool) error {
 	kubelet.DisableLog()
 	if err := checkLibraries(); err != nil {
 		return err

@@ -99,7 +99,7 @@ func main() {
 	defer stop()
 	o, err := parseFlags(os.Args[1:])
 	if err == nil {
-		err = run(ctx, os.Stdout, o)
+		err = compareReleases(ctx, os.Stdout, o)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = errors.New("interrupted") // instead of the errors that the interruption has caused
@@ -110,9 +110,9 @@ func main() {
 	}
 }
 
-// run compares all releases. It detects errors before the first comparison if possible, because the
+// compareReleases compares all releases. It detects errors before the first comparison if possible, because the
 // comparisons take many minutes.
-func run(ctx context.Context, w io.Writer, opts options) error {
+func compareReleases(ctx context.Context, w io.Writer, opts options) error {
 	kubelet.DisableLog() // this process uses the kubelet's types
 	base, err := loadBaselineVectors(opts.vectors)
 	if err != nil {

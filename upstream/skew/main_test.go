@@ -69,7 +69,7 @@ func TestEarlyErrors(t *testing.T) {
 		{"1.36.3,", vectors, false, `release "": not a release of Kubernetes`},
 	} {
 		o := options{kubelets: strings.Split(tt.kubelets, ","), scale: 1, output: "text", vectors: tt.vectors, check: tt.check}
-		if err := run(t.Context(), io.Discard, o); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := compareReleases(t.Context(), io.Discard, o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}

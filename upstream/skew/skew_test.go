@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-func raw(s string) json.RawMessage { return json.RawMessage(s) }
+func rawJSON(s string) json.RawMessage { return json.RawMessage(s) }
 
 // TestRelevantOutput verifies which differences between vectors matter. Error texts and a missing
 // hash are ignored. A different verdict, parsed result or hash is reported.
@@ -41,7 +41,7 @@ func TestRelevantOutput(t *testing.T) {
 		{"refused", "config", `{"loadError":"a"}`, `{` + provider + `}`, `{"refused":false}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := diffVectors(tt.kind, raw(tt.base), raw(tt.got))
+			got, _, err := diffVectors(tt.kind, rawJSON(tt.base), rawJSON(tt.got))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v; want %s", got, err, tt.want)
 			}
@@ -77,7 +77,7 @@ func TestReason(t *testing.T) {
 		{"config", `{"files":[{"content":"x"}]}`, ``, `{"refused":true}`, ""},
 		{"serviceaccount", `{"from":"ns/sa/1","ran":true}`, `{"ran":false}`, `{"from":null,"ran":false}`, ""},
 	} {
-		if got := (differenceLine{Kind: tt.kind, Changes: raw(tt.says)}).differenceName(old, raw(tt.base), raw(tt.got)); got != tt.want {
+		if got := (differenceLine{Kind: tt.kind, Changes: rawJSON(tt.says)}).differenceName(old, rawJSON(tt.base), rawJSON(tt.got)); got != tt.want {
 			t.Errorf("%s, %s says %s: %q, want %q", tt.kind, tt.base, tt.says, got, tt.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestReasonsAsRecorded(t *testing.T) {
 // configurations.
 func TestReasonGate(t *testing.T) {
 	o := &kubeletProcess{minor: 36}
-	base := raw(`{"files":[{"content":"tokenAttributes: {}"}]}`)
+	base := rawJSON(`{"files":[{"content":"tokenAttributes: {}"}]}`)
 	for _, tt := range []struct {
 		off        bool
 		says, want string
@@ -120,7 +120,7 @@ func TestReasonGate(t *testing.T) {
 		{true, `{"refused":false}`, ""},
 		{false, `{"refused":true}`, ""},
 	} {
-		if got := (differenceLine{Kind: "config", TokensOff: tt.off, Changes: raw(tt.says)}).differenceName(o, base, nil); got != tt.want {
+		if got := (differenceLine{Kind: "config", TokensOff: tt.off, Changes: rawJSON(tt.says)}).differenceName(o, base, nil); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
@@ -186,7 +186,7 @@ func TestUnexplainedDifference(t *testing.T) {
 // or kubelet must be detected.
 func TestCompareRecording(t *testing.T) {
 	r := newRecording()
-	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Changes: raw(`{"match":true}`)}
+	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Changes: rawJSON(`{"match":true}`)}
 	r.addLine(l, "v1.34.4")
 	r.addLine(l, "v1.35.4")
 	if len(r.lines) != 1 || !slices.Equal(r.lines[0].Kubelets, []string{"v1.34.4", "v1.35.4"}) {

@@ -157,8 +157,8 @@ func checkMatches(t *testing.T, key, image string) {
 	}
 }
 
-// failures lists configurations that lead to an error for the registry r.io.
-var failures = []struct{ name, file, want string }{
+// failureCases lists configurations that lead to an error for the registry r.io.
+var failureCases = []struct{ name, file, want string }{
 	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
 	{"helper with a path", `{"credsStore":"../good"}`, `docker-credential-(hidden name) get "r.io": invalid helper name: omit the docker-credential- prefix and use only letters, digits, dots, hyphens and underscores`},
@@ -171,7 +171,7 @@ var failures = []struct{ name, file, want string }{
 }
 
 func TestFailures(t *testing.T) {
-	for _, tt := range failures {
+	for _, tt := range failureCases {
 		t.Run(tt.name, func(t *testing.T) {
 			path, dir := writeConfigAndHelpers(t, tt.file)
 			_, err := getCredentials(t, dockerconfig.Options{Path: path, HelperDir: dir, Optional: true}, "r.io/app")
@@ -272,7 +272,7 @@ func TestDocsFailures(t *testing.T) {
 		`read "x": larger than 1048576 bytes; check that this is the right file`, `no response within 45s`, `not found in PATH "/bin"`,
 		"read files: replaced repeatedly while being read; replace them together and less often", `read "x": anyone can register a name under the public suffix "io"`, `the response is empty`, `invalid credential helper response: not JSON`, `standard output is longer than 1048576 bytes`,
 	}
-	for _, f := range failures {
+	for _, f := range failureCases {
 		said = append(said, f.want)
 	}
 	for _, text := range said {

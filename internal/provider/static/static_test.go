@@ -137,15 +137,15 @@ func TestReplacedFilesAreRead(t *testing.T) {
 	}
 }
 
-// failure is a configuration and image that lead to an error.
-type failure struct {
+// failureCase is a configuration and image that lead to an error.
+type failureCase struct {
 	name  string
 	opts  static.Options
 	image string
 	want  string
 }
 
-func failures(t *testing.T) []failure {
+func failureCases(t *testing.T) []failureCase {
 	dir, empty, password := t.TempDir(), writeFile(t, "\n"), writeFile(t, canary.PasswordSecret)
 	swapped, missing := writeFile(t, "x:"+canary.PasswordSecret), filepath.Join(dir, "missing")
 	exposed, host := writeFile(t, canary.PasswordSecret), []string{"r.example"}
@@ -154,7 +154,7 @@ func failures(t *testing.T) []failure {
 		return static.Options{Username: "u", PasswordFile: password, Hosts: hosts}
 	}
 	const image = "r.example/app"
-	return []failure{
+	return []failureCase{
 		{"no user name", static.Options{PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
 		{"two user names", static.Options{Username: "u", UsernameFile: password, PasswordFile: password, Hosts: host}, image, "set either --username or --username-file"},
 		{"user name of two lines", static.Options{Username: "a\nb", PasswordFile: password, Hosts: host}, image, "--username: the user name contains a control character; write the user name on one line"},
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the texts of the system differ")
 	}
-	for _, tt := range failures(t) {
+	for _, tt := range failureCases(t) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := getCredentials(t, tt.opts, tt.image)
 			if fmt.Sprint(err) != tt.want {
@@ -217,7 +217,7 @@ func TestDocsFailures(t *testing.T) {
 	said := []string{`read "x": permission denied`, `read "x": larger than 1048576 bytes; check that this is the right file`,
 		`image host "x" is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=x`,
 		"read files: replaced repeatedly while being read; replace them together and less often"}
-	for _, f := range failures(t) {
+	for _, f := range failureCases(t) {
 		said = append(said, f.want)
 	}
 	for _, text := range said {

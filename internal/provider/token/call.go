@@ -66,7 +66,7 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 		return v, err
 	}
 	if s := p.exchange.signer; s != nil {
-		if v.signedJWT, err = s.sign(v, p.opts.Now()); err != nil {
+		if v.signedJWT, err = s.signToken(v, p.opts.Now()); err != nil {
 			return v, fmt.Errorf("%s: exchange.jwt.%w", v.describeExchange(), err)
 		}
 	}
@@ -142,7 +142,7 @@ func (c *compiledStep) newCall(v placeholderValues) (remote.Call, error) {
 		call.Form = url.Values{}
 	}
 	for name, t := range c.form {
-		value, err := t.expand(v, noEscape)
+		value, err := t.expandWith(v, noEscape)
 		if err != nil {
 			return call, fmt.Errorf("form.%s: %w", name, err)
 		}
@@ -165,7 +165,7 @@ func (c *compiledStep) expandURL(v placeholderValues) (string, error) {
 	if err := c.path.checkPathValues(v); err != nil {
 		return "", err
 	}
-	path, err := c.path.expand(v, url.PathEscape)
+	path, err := c.path.expandWith(v, url.PathEscape)
 	if err != nil {
 		return "", err
 	}
@@ -174,7 +174,7 @@ func (c *compiledStep) expandURL(v placeholderValues) (string, error) {
 			return "", errors.New("a placeholder must not expand to a . or .. path segment")
 		}
 	}
-	query, err := c.query.expand(v, url.QueryEscape)
+	query, err := c.query.expandWith(v, url.QueryEscape)
 	if err != nil {
 		return "", err
 	}
@@ -190,7 +190,7 @@ func (c *compiledStep) fillHeader(header http.Header, v placeholderValues) error
 		header.Set("Content-Type", "application/json")
 	}
 	for name, t := range c.headers {
-		value, err := t.expand(v, noEscape)
+		value, err := t.expandWith(v, noEscape)
 		if err == nil && strings.ContainsFunc(value, isControl) {
 			err = errors.New("the value contains a control character")
 		}
@@ -202,14 +202,14 @@ func (c *compiledStep) fillHeader(header http.Header, v placeholderValues) error
 	if c.basicAuth == nil {
 		return nil
 	}
-	username, err := c.basicAuth[0].expand(v, noEscape)
+	username, err := c.basicAuth[0].expandWith(v, noEscape)
 	if err == nil {
 		err = checkUsername(username)
 	}
 	if err != nil {
 		return fmt.Errorf("basicAuth.username: %w", err)
 	}
-	password, err := c.basicAuth[1].expand(v, noEscape)
+	password, err := c.basicAuth[1].expandWith(v, noEscape)
 	if err != nil {
 		return fmt.Errorf("basicAuth.password: %w", err)
 	}

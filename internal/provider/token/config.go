@@ -43,7 +43,7 @@ func Parse(data []byte) (Options, error) {
 	if opts.Exchange == nil {
 		return Options{}, errors.New("exchange is missing; to use the token as the password, use --registry instead of a file")
 	}
-	if _, err := opts.Exchange.compile(); err != nil {
+	if _, err := opts.Exchange.compileExchange(); err != nil {
 		return Options{}, withLine(err, data)
 	}
 	return opts, nil

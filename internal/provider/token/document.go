@@ -81,7 +81,7 @@ func collectTemplates(document any) (ts []template) {
 func expandJSON(document any, v placeholderValues) (any, error) {
 	return mapDocument("", document, func(_ string, value any) (any, error) {
 		if t, ok := value.(template); ok {
-			return t.expand(v, noEscape)
+			return t.expandWith(v, noEscape)
 		}
 		return value, nil
 	})

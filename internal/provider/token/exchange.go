@@ -117,12 +117,12 @@ type compiledStep struct {
 	caFile          string
 }
 
-// compile validates the exchange. Errors begin with the name of the field, as in
+// compileExchange validates the exchange. Errors begin with the name of the field, as in
 // "exchange.steps[1].url: …".
-func (x Exchange) compile() (c *compiledExchange, err error) {
+func (x Exchange) compileExchange() (c *compiledExchange, err error) {
 	c = &compiledExchange{}
 	if x.JWT != nil {
-		if c.signer, err = x.JWT.compile(); err != nil {
+		if c.signer, err = x.JWT.newSigner(); err != nil {
 			return nil, fmt.Errorf("exchange.jwt.%w", err)
 		}
 	}

@@ -62,7 +62,7 @@ func TestTokenExchange(t *testing.T) {
 	})
 	token := serviceAccountToken(nil)
 	got := must.Get(getOutcome(t, p, newRequest(token, nil)))(t)
-	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+	if want := (responseOutcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
 	if len(server.Requests()) != 1 {
@@ -90,8 +90,8 @@ func TestTokenExchange(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	const secret = `"access_token":"` + canary.PasswordSecret + `"`
 	var (
-		jwtSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
-		oldSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": now.Add(-time.Hour).Unix()})
+		jwtSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": testTime.Add(20 * time.Minute).Unix()})
+		oldSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": testTime.Add(-time.Hour).Unix()})
 		at        = Response{Secret: "access_token", ExpiresAt: "expires_at"}
 		both      = Response{Secret: "access_token", ExpiresIn: "expires_in", ExpiresAt: "expires_at"}
 		user      = Response{Secret: "access_token", Username: "user.name"}
@@ -116,9 +116,9 @@ func TestAnswers(t *testing.T) {
 		"the sooner of two":      {body: `{"access_token":"` + jwtSecret + `","expires_in":3600}`, want: 10 * time.Minute},
 		"RFC 3339":               {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T13:30:00+01:00"}`, want: 15 * time.Minute},
 		"RFC 3339, fraction":     {response: at, body: `{` + secret + `,"expires_at":"2026-11-21T12:30:00.500Z"}`, want: 15 * time.Minute},
-		"epoch":                  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, now.Unix()+1800), want: 15 * time.Minute},
-		"epoch in a string":      {response: at, body: fmt.Sprintf(`{%s,"expires_at":"%d"}`, secret, now.Unix()+1800), want: 15 * time.Minute},
-		"epoch in milliseconds":  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, now.UnixMilli()+1800_000), want: 15 * time.Minute},
+		"epoch":                  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, testTime.Unix()+1800), want: 15 * time.Minute},
+		"epoch in a string":      {response: at, body: fmt.Sprintf(`{%s,"expires_at":"%d"}`, secret, testTime.Unix()+1800), want: 15 * time.Minute},
+		"epoch in milliseconds":  {response: at, body: fmt.Sprintf(`{%s,"expires_at":%d}`, secret, testTime.UnixMilli()+1800_000), want: 15 * time.Minute},
 		"both, soon in seconds":  {response: both, body: `{` + secret + `,"expires_in":600,"expires_at":"2026-11-21T13:00:00Z"}`, want: 5 * time.Minute},
 		"both, soon at a time":   {response: both, body: `{` + secret + `,"expires_in":3600,"expires_at":"2026-11-21T12:10:00Z"}`, want: 5 * time.Minute},
 		"nested":                 {response: Response{Secret: "data.0.token"}, body: `{"data":[{"token":"` + canary.PasswordSecret + `"}]}`},

@@ -115,7 +115,7 @@ func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	if p.username == nil {
 		return "", nil
 	}
-	username, err := p.username.expand(v, noEscape)
+	username, err := p.username.expandWith(v, noEscape)
 	if err == nil {
 		err = checkUsername(username)
 	}

@@ -52,7 +52,7 @@ func TestTemplate(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if got, err := tmpl.expand(v, noEscape); err != nil || got != want {
+		if got, err := tmpl.expandWith(v, noEscape); err != nil || got != want {
 			t.Errorf("%q: another text than wanted, or %v", text, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestPath(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if got, ok := path.find(document); got != want || ok != (want != nil) {
+		if got, ok := path.findValue(document); got != want || ok != (want != nil) {
 			t.Errorf("%q: got %v, %t, want %v", text, got, ok, want)
 		}
 		if got := path.String(); got != text {
@@ -315,7 +315,7 @@ func FuzzTemplate(f *testing.F) {
 			t.Error(diff)
 		}
 		x := Exchange{URL: "https://sts.example/a/{annotation:a}/b?q={annotation:a}&r=1", Response: Response{Secret: "s"}}
-		c := must.Get(x.compile())(t)
+		c := must.Get(x.compileExchange())(t)
 		address, err := c.steps[0].expandURL(v)
 		if err != nil {
 			return
@@ -345,7 +345,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%q is written as %q", path, parsed)
 		}
 		x := Exchange{URL: "https://sts.example", Response: Response{Secret: path, ExpiresIn: "expires_in", ExpiresAt: "expires_at"}}
-		p := must.Get(New(Options{Registries: []string{"a"}, Username: "u", Exchange: &x, Now: func() time.Time { return now }}))(t)
+		p := must.Get(New(Options{Registries: []string{"a"}, Username: "u", Exchange: &x, Now: func() time.Time { return testTime }}))(t)
 		cred, err := p.readResponse(p.exchange.steps[0], &remote.Response{Body: body}, placeholderValues{})
 		if err == nil && (cred.secret == "" || !json.Valid(body)) {
 			t.Error("a password out of nothing")

@@ -52,8 +52,8 @@ func (p jsonPath) String() string {
 	return strings.Join(escaped, ".")
 }
 
-// find returns the value at the path. ok is false if the value is missing or null.
-func (p jsonPath) find(document any) (value any, ok bool) {
+// findValue returns the value at the path. ok is false if the value is missing or null.
+func (p jsonPath) findValue(document any) (value any, ok bool) {
 	for _, step := range p {
 		switch node := document.(type) {
 		case map[string]any:
@@ -73,7 +73,7 @@ func (p jsonPath) find(document any) (value any, ok bool) {
 
 // findString returns the string at the path. Errors do not quote values.
 func (p jsonPath) findString(document any) (string, error) {
-	value, ok := p.find(document)
+	value, ok := p.findValue(document)
 	if !ok {
 		return "", fmt.Errorf("the response has no %q", p.String())
 	}

@@ -96,7 +96,7 @@ func (c *compiledStep) credentialExpiry(document any, now time.Time) (time.Time,
 		{c.expiresIn, func(value any) (time.Time, error) { return parseLifetime(value, now) }},
 		{c.expiresAt, parseTime},
 	} {
-		value, ok := field.path.find(document)
+		value, ok := field.path.findValue(document)
 		if !ok || field.path == nil {
 			continue
 		}

@@ -54,8 +54,8 @@ type jwtSigner struct {
 	claims   map[string]any // strings are templates
 }
 
-// compile validates the JWT. Errors begin with the name of the field.
-func (j JWT) compile() (*jwtSigner, error) {
+// newSigner validates the JWT. Errors begin with the name of the field.
+func (j JWT) newSigner() (*jwtSigner, error) {
 	s := &jwtSigner{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: cmp.Or(j.Lifetime, defaultSignedLifetime), claims: map[string]any{}}
 	switch {
 	case !filepath.IsAbs(j.KeyFile):
@@ -86,8 +86,8 @@ func (j JWT) compile() (*jwtSigner, error) {
 	return s, nil
 }
 
-// sign reads the key and signs a token.
-func (s *jwtSigner) sign(v placeholderValues, now time.Time) (string, error) {
+// signToken reads the key and signs a token.
+func (s *jwtSigner) signToken(v placeholderValues, now time.Time) (string, error) {
 	key, err := s.readKey()
 	if err != nil {
 		return "", err

@@ -99,12 +99,12 @@ const installationResponse = `{"token":"` + canary.PasswordSecret + `","expires_
 func TestSigned(t *testing.T) {
 	server := newConstantServer(t, installationResponse)
 	got := must.Get(getOutcome(t, newGitHubApp(t, server, nil), newRequest("", nil)))(t)
-	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
+	if want := (responseOutcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
 	r := server.Requests()[0]
 	header, claims := claimsOf(t, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-	want := map[string]any{"iss": "Iv1.0", "iat": float64(now.Unix() - 60), "exp": float64(now.Unix() + 300)}
+	want := map[string]any{"iss": "Iv1.0", "iat": float64(testTime.Unix() - 60), "exp": float64(testTime.Unix() + 300)}
 	if diff := gocmp.Diff(want, claims); diff != "" || header["alg"] != "RS256" {
 		t.Errorf("header %v, claims %s", header, diff)
 	}
@@ -128,7 +128,7 @@ func TestSignedClaims(t *testing.T) {
 	header, claims := claimsOf(t, strings.TrimPrefix(server.Requests()[0].Header.Get("Authorization"), "Bearer "))
 	want := map[string]any{
 		"iss": "node", "sub": "team/puller", "aud": "https://sts.example", "image": "registry.example/team/app",
-		"list": []any{"registry.example", 1.0, true}, "iat": float64(now.Unix() - 60), "exp": float64(now.Unix() + 540),
+		"list": []any{"registry.example", 1.0, true}, "iat": float64(testTime.Unix() - 60), "exp": float64(testTime.Unix() + 540),
 	}
 	if diff := gocmp.Diff(want, claims); diff != "" || header["kid"] != "k-1" {
 		t.Errorf("header %v, claims %s", header, diff)

@@ -66,7 +66,7 @@ const (
 func TestSteps(t *testing.T) {
 	server := newVaultServer(t, loginResponse, secretResponse)
 	got := must.Get(getOutcome(t, newTwoStepProvider(t, server, server, nil), newRequest(serviceAccountToken(nil), nil)))(t)
-	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
+	if want := (responseOutcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the last step's, for half the life of the shortest")
 	}
 	if got, want := strings.ReplaceAll(strings.Join(server.RequestLines(), ", "), server.Addr(), ""), "POST /login, GET /read"; got != want {

@@ -144,8 +144,8 @@ func useAny(ts []template, names ...string) bool {
 	return slices.ContainsFunc(slices.Concat(ts...), func(p templatePart) bool { return slices.Contains(names, p.name) })
 }
 
-// expand replaces the placeholders with their escaped values.
-func (t template) expand(v placeholderValues, escape func(string) string) (string, error) {
+// expandWith replaces the placeholders with their escaped values.
+func (t template) expandWith(v placeholderValues, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
 		if p.name == "" {

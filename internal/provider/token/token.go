@@ -104,7 +104,7 @@ func (p *Provider) setUsername() (err error) {
 
 func (p *Provider) setExchange() (err error) {
 	if p.opts.Exchange != nil {
-		p.exchange, err = p.opts.Exchange.compile()
+		p.exchange, err = p.opts.Exchange.compileExchange()
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (p *Provider) inspectTemplates() {
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
 	_, repository, _ := strings.Cut(registry.TrimReference(req.Image), "/")
-	switch serves, part := p.serves(host, host+"/"+repository); {
+	switch serves, part := p.findRegistry(host, host+"/"+repository); {
 	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	case !serves:
@@ -137,7 +137,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		p.opts.Logger.Info("no credentials: the image is outside the configured paths of the registry", "registry", host)
 		return emptyResponse(), nil
 	}
-	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
+	cred, err := p.fetchCredential(ctx, placeholderValues{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
 		return nil, p.opts.nameFlags(fmt.Errorf("%s: %w", host, err))
@@ -152,9 +152,9 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}, nil
 }
 
-// credential returns the credential. It returns nil if there is no token and Options.Optional is
+// fetchCredential returns the credential. It returns nil if there is no token and Options.Optional is
 // set.
-func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *credential, err error) {
+func (p *Provider) fetchCredential(ctx context.Context, v placeholderValues) (cred *credential, err error) {
 	if p.needsToken {
 		if v.token, err = p.requestToken(v.req); err != nil {
 			return nil, err
@@ -183,9 +183,9 @@ func (p *Provider) tokenAsPassword(_ context.Context, v placeholderValues) (cred
 	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
 }
 
-// serves reports whether the registry is configured (known), and whether the image is in a
+// findRegistry reports whether the registry is configured (known), and whether the image is in a
 // configured part of the registry (part).
-func (p *Provider) serves(host, image string) (known, part bool) {
+func (p *Provider) findRegistry(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
 			known, part = true, part || r.pattern.Match(image) && r.endsAtSegment(image)

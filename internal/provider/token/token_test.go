@@ -19,15 +19,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// now is the time in these tests.
-var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+// testTime is the time in these tests.
+var testTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // serviceAccountToken returns a token of the service account "puller" in "team" for the audience
 // "registry.example", with changed claims. Its header is a canary.
 func serviceAccountToken(claims map[string]any) string {
 	all := map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
-		"aud": []string{"registry.example"}, "exp": now.Add(time.Hour).Unix(),
+		"aud": []string{"registry.example"}, "exp": testTime.Add(time.Hour).Unix(),
 	}
 	for name, value := range claims {
 		if all[name] = value; value == nil {
@@ -60,18 +60,18 @@ func newProvider(t *testing.T, opts Options) *Provider {
 	if opts.Exchange == nil && opts.Audience == "" {
 		opts.Audience = "registry.example"
 	}
-	opts.Now = func() time.Time { return now }
+	opts.Now = func() time.Time { return testTime }
 	return must.Get(New(opts))(t)
 }
 
-// outcome contains the fields of a response.
-type outcome struct {
+// responseOutcome contains the fields of a response.
+type responseOutcome struct {
 	Key, Username, Password string
 	Cache                   time.Duration
 	Scope                   plugin.CacheKeyType
 }
 
-func getOutcome(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
+func getOutcome(t *testing.T, p *Provider, req *plugin.Request) (responseOutcome, error) {
 	t.Helper()
 	resp, err := p.GetCredentials(t.Context(), req)
 	if err != nil {
@@ -79,9 +79,9 @@ func getOutcome(t *testing.T, p *Provider, req *plugin.Request) (outcome, error)
 		if resp != nil {
 			t.Error("a response and an error")
 		}
-		return outcome{}, err
+		return responseOutcome{}, err
 	}
-	o := outcome{Cache: *resp.CacheDuration, Scope: resp.CacheKeyType}
+	o := responseOutcome{Cache: *resp.CacheDuration, Scope: resp.CacheKeyType}
 	for key, auth := range resp.Auth {
 		o.Key, o.Username, o.Password = key, auth.Username, auth.Password.Reveal()
 	}
@@ -104,38 +104,38 @@ func checkError(t *testing.T, err error, want string) {
 func TestPassThrough(t *testing.T) {
 	var (
 		good    = serviceAccountToken(nil)
-		minutes = func(n int) string { return serviceAccountToken(map[string]any{"exp": now.Unix() + int64(n)*60}) }
+		minutes = func(n int) string { return serviceAccountToken(map[string]any{"exp": testTime.Unix() + int64(n)*60}) }
 		forever = serviceAccountToken(map[string]any{"exp": nil})
 	)
 	for title, tt := range map[string]struct {
 		opts  Options
 		image string
 		token string
-		want  outcome
+		want  responseOutcome
 	}{
-		"default":        {token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
-		"user name":      {opts: Options{Username: "jwt"}, token: good, want: outcome{"registry.example", "jwt", good, 30 * time.Minute, plugin.CacheRegistry}},
-		"template":       {opts: Options{Username: "{namespace}-{serviceaccount}"}, token: good, want: outcome{"registry.example", "team-puller", good, 30 * time.Minute, plugin.CacheRegistry}},
-		"of the image":   {opts: Options{Username: "{repository}"}, token: good, want: outcome{"registry.example", "team/app", good, 30 * time.Minute, plugin.CacheImage}},
-		"audience":       {opts: Options{Audience: "registry.example"}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
-		"at most":        {opts: Options{CacheDuration: new(time.Minute)}, token: good, want: outcome{"registry.example", "serviceaccount", good, time.Minute, plugin.CacheRegistry}},
-		"not cached":     {opts: Options{CacheDuration: new(time.Duration(0))}, token: good, want: outcome{"registry.example", "serviceaccount", good, 0, plugin.CacheRegistry}},
-		"short":          {token: minutes(10), want: outcome{"registry.example", "serviceaccount", minutes(10), 5 * time.Minute, plugin.CacheRegistry}},
-		"last minutes":   {token: minutes(2), want: outcome{"registry.example", "serviceaccount", minutes(2), time.Minute, plugin.CacheRegistry}},
-		"last minute":    {token: minutes(1), want: outcome{"registry.example", "serviceaccount", minutes(1), 0, plugin.CacheRegistry}},
-		"years":          {token: minutes(5_000_000), want: outcome{"registry.example", "serviceaccount", minutes(5_000_000), 24 * time.Hour, plugin.CacheRegistry}},
-		"no expiry":      {token: forever, want: outcome{"registry.example", "serviceaccount", forever, 0, plugin.CacheRegistry}},
-		"unknown expiry": {opts: Options{CacheDuration: new(time.Minute)}, token: forever, want: outcome{"registry.example", "serviceaccount", forever, time.Minute, plugin.CacheRegistry}},
-		"path":           {opts: Options{Registries: []string{"registry.example/team/"}}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
-		"glob":           {opts: Options{Registries: []string{"other.example", "*.reg.example:5000"}}, image: "a.reg.example:5000/a", token: good, want: outcome{"a.reg.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
-		"by hand":        {image: "https://registry.example/team/app:v1@sha256:00", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"default":        {token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"user name":      {opts: Options{Username: "jwt"}, token: good, want: responseOutcome{"registry.example", "jwt", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"template":       {opts: Options{Username: "{namespace}-{serviceaccount}"}, token: good, want: responseOutcome{"registry.example", "team-puller", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"of the image":   {opts: Options{Username: "{repository}"}, token: good, want: responseOutcome{"registry.example", "team/app", good, 30 * time.Minute, plugin.CacheImage}},
+		"audience":       {opts: Options{Audience: "registry.example"}, token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"at most":        {opts: Options{CacheDuration: new(time.Minute)}, token: good, want: responseOutcome{"registry.example", "serviceaccount", good, time.Minute, plugin.CacheRegistry}},
+		"not cached":     {opts: Options{CacheDuration: new(time.Duration(0))}, token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 0, plugin.CacheRegistry}},
+		"short":          {token: minutes(10), want: responseOutcome{"registry.example", "serviceaccount", minutes(10), 5 * time.Minute, plugin.CacheRegistry}},
+		"last minutes":   {token: minutes(2), want: responseOutcome{"registry.example", "serviceaccount", minutes(2), time.Minute, plugin.CacheRegistry}},
+		"last minute":    {token: minutes(1), want: responseOutcome{"registry.example", "serviceaccount", minutes(1), 0, plugin.CacheRegistry}},
+		"years":          {token: minutes(5_000_000), want: responseOutcome{"registry.example", "serviceaccount", minutes(5_000_000), 24 * time.Hour, plugin.CacheRegistry}},
+		"no expiry":      {token: forever, want: responseOutcome{"registry.example", "serviceaccount", forever, 0, plugin.CacheRegistry}},
+		"unknown expiry": {opts: Options{CacheDuration: new(time.Minute)}, token: forever, want: responseOutcome{"registry.example", "serviceaccount", forever, time.Minute, plugin.CacheRegistry}},
+		"path":           {opts: Options{Registries: []string{"registry.example/team/"}}, token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"glob":           {opts: Options{Registries: []string{"other.example", "*.reg.example:5000"}}, image: "a.reg.example:5000/a", token: good, want: responseOutcome{"a.reg.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
+		"by hand":        {image: "https://registry.example/team/app:v1@sha256:00", token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
 
-		"whole segment":     {opts: Options{Registries: []string{"registry.example/team"}}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
-		"prefix with -":     {opts: Options{Registries: []string{"registry.example/te-"}}, image: "registry.example/te-am/app", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
-		"other segment":     {opts: Options{Registries: []string{"registry.example/team"}}, image: "registry.example/team-evil/app", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"part of a segment": {opts: Options{Registries: []string{"registry.example/team/a"}}, image: "registry.example/team/app", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"other path":        {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"optional":          {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
+		"whole segment":     {opts: Options{Registries: []string{"registry.example/team"}}, token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"prefix with -":     {opts: Options{Registries: []string{"registry.example/te-"}}, image: "registry.example/te-am/app", token: good, want: responseOutcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"other segment":     {opts: Options{Registries: []string{"registry.example/team"}}, image: "registry.example/team-evil/app", token: good, want: responseOutcome{Scope: plugin.CacheImage}},
+		"part of a segment": {opts: Options{Registries: []string{"registry.example/team/a"}}, image: "registry.example/team/app", token: good, want: responseOutcome{Scope: plugin.CacheImage}},
+		"other path":        {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: responseOutcome{Scope: plugin.CacheImage}},
+		"optional":          {opts: Options{Optional: true}, want: responseOutcome{Scope: plugin.CacheImage}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			req := newRequest(tt.token, nil)
@@ -166,9 +166,9 @@ func TestRefusedTokens(t *testing.T) {
 		"audience": {opts: Options{Audience: "other.example"}, token: serviceAccountToken(nil),
 			want: `the service-account token has the audience ["registry.example"], not "other.example"`},
 		"audience of an opaque token": {opts: Options{Audience: "registry.example"}, token: canary.TokenSecret, want: "check the audience of the service-account token: not a JSON Web Token"},
-		"expired": {token: serviceAccountToken(map[string]any{"exp": now.Add(-time.Minute).Unix()}),
+		"expired": {token: serviceAccountToken(map[string]any{"exp": testTime.Add(-time.Minute).Unix()}),
 			want: "the service-account token expired 1m0s ago, at 2026-11-21T11:59:00Z; check the node's clock, which shows 2026-11-21T12:00:00Z"},
-		"expires now": {token: serviceAccountToken(map[string]any{"exp": now.Unix()}), want: "expired 0s ago"},
+		"expires now": {token: serviceAccountToken(map[string]any{"exp": testTime.Unix()}), want: "expired 0s ago"},
 		"not of a service account": {opts: Options{Username: "{namespace}"}, token: serviceAccountToken(map[string]any{"sub": "system:node:a"}),
 			want: "username: {namespace}: the token does not name a service account"},
 		"no annotation":    {opts: Options{Username: "{annotation:example/user}"}, token: serviceAccountToken(nil), want: `username: the service account has no annotation "example/user"`},

@@ -25,7 +25,7 @@ func spiffeToken(claims map[string]any) string {
 }
 
 func TestTokenFile(t *testing.T) {
-	own, ofFile := serviceAccountToken(nil), spiffeToken(map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
+	own, ofFile := serviceAccountToken(nil), spiffeToken(map[string]any{"exp": testTime.Add(10 * time.Minute).Unix()})
 	file := writeSecretFile(t, ofFile+"\n", 0o600)
 	for title, tt := range map[string]struct {
 		apiVersion string
@@ -80,7 +80,7 @@ func TestTokenFileFails(t *testing.T) {
 		"a mark before it":  {file: file("\ufeff" + spiffeToken(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
 		"another audience":  {file: file(spiffeToken(map[string]any{"aud": "vault"})), want: `the token in FILE has the audience ["vault"], not "registry.example"; check the file and the plugin's audience`},
 		"for its issuer":    {file: file(spiffeToken(map[string]any{"aud": []string{"registry.example", "https://spire.example"}})), want: `the token in FILE has the API server's audience, "https://spire.example", so the recipient of the token can act as "spiffe://example/node"`},
-		"expired":           {file: file(spiffeToken(map[string]any{"exp": now.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
+		"expired":           {file: file(spiffeToken(map[string]any{"exp": testTime.Add(-time.Hour).Unix()})), want: "the token in FILE expired 1h0m0s ago, at 2026-11-21T11:00:00Z"},
 		"no JWT":            {file: file(canary.TokenSecret), want: "check the audience of the token in FILE: not a JSON Web Token"},
 		"no namespace":      {file: file(spiffeToken(nil)), opts: Options{Username: "{namespace}"}, want: "username: {namespace}: the token does not name a service account"},
 		"no serviceaccount": {file: file(spiffeToken(nil)), opts: Options{Username: "{serviceaccount}"}, want: "username: {serviceaccount}: the token does not name a service account"},

@@ -16,17 +16,17 @@ import (
 	"github.com/regcred/regcred/internal/runstats/metrics"
 )
 
-// noon is the time in these tests.
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+// testTime is the time in these tests.
+var testTime = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // TestWrite verifies the complete metrics output.
 func TestWrite(t *testing.T) {
 	c := &runstats.Counts{
-		SchemaVersion: 1, Since: noon, DroppedBatches: 3, DroppedCredentials: 2,
+		SchemaVersion: 1, Since: testTime, DroppedBatches: 3, DroppedCredentials: 2,
 		Runs: map[string]uint64{runstats.RunSucceeded: 1, runstats.RunFailed: 1},
 		Providers: map[string]*runstats.Provider{
-			"ecr":       {Results: map[string]uint64{runstats.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &runstats.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
-			`odd"name\`: {Results: map[string]uint64{runstats.ResultSkipped: 1}, LastRun: noon},
+			"ecr":       {Results: map[string]uint64{runstats.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: testTime.Add(time.Minute), LastError: &runstats.Error{Time: testTime.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
+			`odd"name\`: {Results: map[string]uint64{runstats.ResultSkipped: 1}, LastRun: testTime},
 		},
 	}
 	var b strings.Builder
@@ -83,7 +83,7 @@ func TestWriteBeforeFirstRun(t *testing.T) {
 
 // TestWriteBroken verifies that a provider name that is not UTF-8 causes an error.
 func TestWriteBroken(t *testing.T) {
-	c := &runstats.Counts{Since: noon, Providers: map[string]*runstats.Provider{"a\xff": {Results: map[string]uint64{runstats.ResultFound: 1}}}}
+	c := &runstats.Counts{Since: testTime, Providers: map[string]*runstats.Provider{"a\xff": {Results: map[string]uint64{runstats.ResultFound: 1}}}}
 	var b strings.Builder
 	if err := metrics.Write(&b, c); err == nil {
 		t.Errorf("written: %s", b.String())

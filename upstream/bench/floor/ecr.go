@@ -25,7 +25,7 @@ type accessKey struct {
 	Token  string `json:"Token" xml:"SessionToken"`
 }
 
-func ecrInstanceCredential(request) (login, error) {
+func ecrCredentialFromInstance(request) (login, error) {
 	base := os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") + "/latest/"
 	_, session, err := sendRequest(metadataClient, http.MethodPut, base+"api/token", "", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
 	if err != nil {
@@ -44,7 +44,7 @@ func ecrInstanceCredential(request) (login, error) {
 	return ecrCredential(k)
 }
 
-func ecrPodCredential(req request) (login, error) {
+func ecrCredentialFromPodToken(req request) (login, error) {
 	body := url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {"floor"},
 		"RoleArn": {req.Annotations["eks.amazonaws.com/ecr-role-arn"]}, "WebIdentityToken": {req.Token},

@@ -48,18 +48,18 @@ type response struct {
 
 // credentialFuncs maps the first argument to a function that gets a credential.
 var credentialFuncs = map[string]func(request) (login, error){
-	"ecr-instance": ecrInstanceCredential, "ecr-pod": ecrPodCredential, "gcr-pod": gcrPodCredential,
-	"acr-instance": acrInstanceCredential, "acr-pod": acrPodCredential, "token": exchangeSTSToken,
+	"ecr-instance": ecrCredentialFromInstance, "ecr-pod": ecrCredentialFromPodToken, "gcr-pod": gcrCredentialFromPodToken,
+	"acr-instance": acrCredentialFromInstance, "acr-pod": acrCredentialFromPodToken, "token": exchangeSTSToken,
 }
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	if err := printCredential(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1)
 	}
 }
 
-func run(subject string) error {
+func printCredential(subject string) error {
 	go httpsClient() // loads the CA bundle concurrently
 	var req request
 	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
@@ -126,7 +126,7 @@ type oauthResponse struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-func gcrPodCredential(req request) (login, error) {
+func gcrCredentialFromPodToken(req request) (login, error) {
 	body, err := json.Marshal(map[string]string{
 		"audience":             "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/cluster",
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -155,7 +155,7 @@ func exchangeSTSToken(req request) (login, error) {
 	return login{"robot", answer.AccessToken}, err
 }
 
-func acrInstanceCredential(req request) (login, error) {
+func acrCredentialFromInstance(req request) (login, error) {
 	return acrCredential(req, "", func() (string, error) {
 		address := os.Getenv("AZURE_POD_IDENTITY_AUTHORITY_HOST") + "/metadata/identity/oauth2/token?" + url.Values{
 			"api-version": {"2018-02-01"}, "resource": {"https://containerregistry.azure.net"},
@@ -166,7 +166,7 @@ func acrInstanceCredential(req request) (login, error) {
 	})
 }
 
-func acrPodCredential(req request) (login, error) {
+func acrCredentialFromPodToken(req request) (login, error) {
 	tenant := req.Annotations["kubernetes.azure.com/acr-tenant-id"]
 	return acrCredential(req, tenant, func() (string, error) {
 		body := url.Values{

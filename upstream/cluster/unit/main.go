@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// request holds the parameters of "log" and "wait".
-type request struct {
+// unitRequest holds the parameters of "log" and "wait".
+type unitRequest struct {
 	Before service.State
 	Want   service.HealthCriteria
 }
 
-// result is the JSON output.
-type result struct {
+// unitResult is the JSON output.
+type unitResult struct {
 	State       service.State
 	Lines       []string
 	Error, Hint string
@@ -33,13 +33,13 @@ type result struct {
 }
 
 func main() {
-	var r request
+	var r unitRequest
 	if err := json.Unmarshal([]byte(os.Args[3]), &r); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
 	begin := time.Now()
-	var res result
+	var res unitResult
 	err := runCommand(context.Background(), os.Args[1], os.Args[2], r, &res)
 	res.Took = time.Since(begin)
 	if err != nil {
@@ -54,7 +54,7 @@ func main() {
 	_ = json.NewEncoder(os.Stdout).Encode(res)
 }
 
-func runCommand(ctx context.Context, name, what string, r request, res *result) (err error) {
+func runCommand(ctx context.Context, name, what string, r unitRequest, res *unitResult) (err error) {
 	manager, err := service.Detect()
 	if err != nil {
 		return err

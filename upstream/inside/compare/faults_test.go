@@ -26,27 +26,27 @@ func TestChildHoldsStdout(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
-		outcome
+		podOutcome
 		ended bool // whether the child exited before the pull continued
 		log   []string
 	}
-	p := provider{name: "forks", host: host, script: "(sleep 75; echo >ended) &"}
-	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
-		c := s.start(t, []provider{p})
-		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
+	p := provider{name: "forks", host: registryHost, script: "(sleep 75; echo >ended) &"}
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) (r result) {
+		c := s.startNode(t, []provider{p})
+		r.podOutcome = c.waitPod(t, c.runPod(t, c.newPod(t, registryHost, "app")), time.Now())
 		_, err := os.Stat(filepath.Join(c.dir, "ended"))
 		r.ended = err == nil
 		r.log = c.kubelet.LogRecords(t, "Failed to provide credentials")
 		return r
 	})
-	b := newTable()
+	b := newResultTable()
 	b.addTexts("a child holds the plugin's output for 75 s", func(s string) string { return got[s].String() })
-	b.print(t)
-	t.Logf("the kubelet's log: %q", got[unmodifiedName].log)
-	if r := got[embeddedName]; !r.pulled || r.ended {
+	b.logTable(t)
+	t.Logf("the kubelet's log: %q", got[unmodifiedKubelet].log)
+	if r := got[embeddedKubelet]; !r.pulled || r.ended {
 		t.Errorf("inside: %v, the child had ended: %v; want a pull before it ends", r, r.ended)
 	}
-	if r := got[unmodifiedName]; r.pulled || !r.ended {
+	if r := got[unmodifiedKubelet]; r.pulled || !r.ended {
 		t.Errorf("upstream: %v, the child had ended: %v; want no pull, and that only after it ended", r, r.ended)
 	}
 }
@@ -56,49 +56,49 @@ func TestChange(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
-		first, restarted outcome
+		first, restarted podOutcome
 		execs            int // execs before the restart
 		found            time.Duration
 	}
 	const later = "later.example"
-	old, added := provider{name: "old", host: host}, provider{name: "added", host: later}
-	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
-		c := s.start(t, []provider{old}, later)
-		if o := c.wait(t, c.run(t, c.pod(t, host, "before")), time.Now()); !o.pulled {
+	old, added := provider{name: "old", host: registryHost}, provider{name: "added", host: later}
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) (r result) {
+		c := s.startNode(t, []provider{old}, later)
+		if o := c.waitPod(t, c.runPod(t, c.newPod(t, registryHost, "before")), time.Now()); !o.pulled {
 			t.Fatal(o)
 		}
-		added.write(t, c.dir)
-		c.configure(t, []provider{old, added})
+		added.writePlugin(t, c.dir)
+		c.writeProviders(t, []provider{old, added})
 		began := time.Now()
-		pod := c.run(t, c.pod(t, later, "app"))
-		r.first = c.wait(t, pod, began)
-		if s.name == embeddedName {
-			r.found = c.waitAll(t, 2).Sub(began)
+		pod := c.runPod(t, c.newPod(t, later, "app"))
+		r.first = c.waitPod(t, pod, began)
+		if s.name == embeddedKubelet {
+			r.found = c.waitPods(t, 2).Sub(began)
 		} else {
-			c.waitFailures(t, pod, 2)
+			c.waitPullFailures(t, pod, 2)
 		}
 		r.execs = len(c.pluginRunTimes(t, added.name))
-		if s.name == unmodifiedName {
+		if s.name == unmodifiedKubelet {
 			c.kubelet.Restart(t, nil)
-			r.restarted = c.wait(t, c.run(t, c.pod(t, later, "restarted")), time.Now())
+			r.restarted = c.waitPod(t, c.runPod(t, c.newPod(t, later, "restarted")), time.Now())
 		}
 		return r
 	})
-	b := newTable()
+	b := newResultTable()
 	b.addTexts("a provider added to the file: the first pod after it", func(s string) string { return got[s].first.String() })
 	b.addCounts("a provider added to the file: execs without a restart", func(s string) int { return got[s].execs })
-	b.print(t)
-	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embeddedName].found, got[unmodifiedName].restarted)
-	if r := got[unmodifiedName]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
+	b.logTable(t)
+	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embeddedKubelet].found, got[unmodifiedKubelet].restarted)
+	if r := got[unmodifiedKubelet]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
 		t.Errorf("upstream: %+v; want no exec before a restart, and a pull after it", r)
 	}
-	if r := got[embeddedName]; r.execs == 0 {
+	if r := got[embeddedKubelet]; r.execs == 0 {
 		t.Errorf("inside: %+v; want an exec", r)
 	}
 }
 
-// waitFailures waits until n pulls of a pod have failed.
-func (c *kubeletNode) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
+// waitPullFailures waits until n pulls of a pod have failed.
+func (c *kubeletNode) waitPullFailures(t *testing.T, pod *corev1.Pod, n int) {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
@@ -140,32 +140,32 @@ func TestEvents(t *testing.T) {
 	for _, tt := range cases {
 		providers = append(providers, tt.provider)
 	}
-	got := forEachKubelet(t, true, func(t *testing.T, s side) []outcome {
-		c := s.start(t, providers)
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) []podOutcome {
+		c := s.startNode(t, providers)
 		var pods []*corev1.Pod
 		began := time.Now()
 		for _, p := range providers {
-			pods = append(pods, c.run(t, c.pod(t, p.host, p.name)))
+			pods = append(pods, c.runPod(t, c.newPod(t, p.host, p.name)))
 		}
-		var list []outcome
+		var list []podOutcome
 		for _, pod := range pods {
-			list = append(list, c.wait(t, pod, began))
+			list = append(list, c.waitPod(t, pod, began))
 		}
 		canary.AssertAbsent(t, "the kubelet's log", strings.Join(c.kubelet.LogRecords(t), "\n"))
 		return list
 	})
-	b := newTable()
+	b := newResultTable()
 	for i, tt := range cases {
 		b.addTexts(tt.what, func(s string) string { return got[s][i].String() })
 		name := fmt.Sprintf("%q", tt.name)
-		if o := got[unmodifiedName][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
+		if o := got[unmodifiedKubelet][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
 			t.Errorf("%s: upstream: %v; the page says that the reason is not told", tt.what, o)
 		}
-		if o := got[embeddedName][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
+		if o := got[embeddedKubelet][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
 			t.Errorf("%s: inside: %v; want %q and the provider's name", tt.what, o, tt.reason)
 		}
 	}
-	b.print(t)
+	b.logTable(t)
 }
 
 // TestFlood runs a plugin that writes a very large output. It is not parallel because it measures
@@ -173,23 +173,23 @@ func TestEvents(t *testing.T) {
 func TestFlood(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	type result struct {
-		outcome
+		podOutcome
 		memory int64
 	}
 	const size = 256 << 20
-	p := provider{name: "floods", host: host, script: fmt.Sprintf("head -c %d /dev/zero; exit 1", size)}
-	got := forEachKubelet(t, false, func(t *testing.T, s side) (r result) {
-		c := s.start(t, []provider{p})
-		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
-		r.memory = c.memory(t)
+	p := provider{name: "floods", host: registryHost, script: fmt.Sprintf("head -c %d /dev/zero; exit 1", size)}
+	got := forEachKubelet(t, false, func(t *testing.T, s kubeletVariant) (r result) {
+		c := s.startNode(t, []provider{p})
+		r.podOutcome = c.waitPod(t, c.runPod(t, c.newPod(t, registryHost, "app")), time.Now())
+		r.memory = c.residentMemory(t)
 		return r
 	})
-	b := newTable()
+	b := newResultTable()
 	b.addSizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
 	b.addTexts("its event", func(s string) string { return got[s].String() })
-	b.print(t)
-	if got[unmodifiedName].memory < size || got[embeddedName].memory >= size {
-		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[unmodifiedName].memory, got[embeddedName].memory, size)
+	b.logTable(t)
+	if got[unmodifiedKubelet].memory < size || got[embeddedKubelet].memory >= size {
+		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[unmodifiedKubelet].memory, got[embeddedKubelet].memory, size)
 	}
 }
 
@@ -207,15 +207,15 @@ func TestFailing(t *testing.T) {
 		pulls          int
 	}
 	const fails = "sleep 0.3; echo '429 Too Many Requests' >&2; exit 2"
-	providers := []provider{{name: "own", host: host, script: fails}, {name: "shared", host: shared, script: fails}}
-	got := forEachKubelet(t, true, func(t *testing.T, s side) result {
-		c := s.start(t, providers)
+	providers := []provider{{name: "own", host: registryHost, script: fails}, {name: "shared", host: shared, script: fails}}
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) result {
+		c := s.startNode(t, providers)
 		var list []*corev1.Pod
 		image := c.registry[shared].PushApp(t, "team/app", "v1")
 		for i := range pods {
-			list = append(list, c.pod(t, host, fmt.Sprintf("own-%d", i)), node.NewPod("team", fmt.Sprintf("shared-%d", i), image))
+			list = append(list, c.newPod(t, registryHost, fmt.Sprintf("own-%d", i)), node.NewPod("team", fmt.Sprintf("shared-%d", i), image))
 		}
-		began := c.runAll(t, list)
+		began := c.runPods(t, list)
 		time.Sleep(time.Until(began.Add(2 * time.Minute)))
 		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.LogRecords(t, "PullImage from image service failed"))}
 		for _, p := range providers {
@@ -225,18 +225,18 @@ func TestFailing(t *testing.T) {
 		}
 		return r
 	})
-	b := newTable()
-	for _, half := range []struct{ host, what string }{{host, "an image each"}, {shared, "one image"}} {
+	b := newResultTable()
+	for _, half := range []struct{ host, what string }{{registryHost, "an image each"}, {shared, "one image"}} {
 		what := fmt.Sprintf("a plugin fails after 0.3 s, %d pods with %s, two minutes: ", pods, half.what)
 		b.addCounts(what+"lookups", func(s string) int { return got[s].lookups[half.host] })
 		b.addCounts(what+"execs", func(s string) int { return got[s].execs[half.host] })
 	}
 	b.addCounts("the same, all pods: pulls that were tried", func(s string) int { return got[s].pulls })
-	b.print(t)
+	b.logTable(t)
 	for name, r := range got {
-		own, all := r.lookups[host], r.lookups[host]+r.lookups[shared]
-		if own < 3*pods || r.execs[host] < own {
-			t.Errorf("%s, an image each: %d execs in %d lookups; want at least %d, and an exec in each", name, r.execs[host], own, 3*pods)
+		own, all := r.lookups[registryHost], r.lookups[registryHost]+r.lookups[shared]
+		if own < 3*pods || r.execs[registryHost] < own {
+			t.Errorf("%s, an image each: %d execs in %d lookups; want at least %d, and an exec in each", name, r.execs[registryHost], own, 3*pods)
 		}
 		if n := r.execs[shared]; n < 3 || n > r.lookups[shared]/2 {
 			t.Errorf("%s, one image: %d execs in %d lookups; want fewer, side by side they share one", name, n, r.lookups[shared])
@@ -256,31 +256,31 @@ func TestEmpty(t *testing.T) {
 		pulled bool
 		execs  int // execs in the two minutes after the fix
 	}
-	p := provider{name: "empty", host: host}
-	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
-		c := s.start(t, []provider{p})
+	p := provider{name: "empty", host: registryHost}
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) (r result) {
+		c := s.startNode(t, []provider{p})
 		good := filepath.Join(c.dir, p.name+".answer")
 		content := must.Get(os.ReadFile(good))(t)
 		writeFile(t, good, pluginResponse(t, map[string]any{}))
-		pod := c.run(t, c.pod(t, host, "app"))
-		if o := c.wait(t, pod, time.Now()); o.pulled {
+		pod := c.runPod(t, c.newPod(t, registryHost, "app"))
+		if o := c.waitPod(t, pod, time.Now()); o.pulled {
 			t.Fatal(o)
 		}
 		writeFile(t, good, string(content))
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && !r.pulled; time.Sleep(time.Second) {
 			now := must.Get(c.control.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}))(t)
-			r.pulled = running(now)
+			r.pulled = isRunning(now)
 		}
 		r.execs = len(c.pluginRunTimes(t, p.name))
 		return r
 	})
-	b := newTable()
+	b := newResultTable()
 	b.addCounts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
-	b.print(t)
-	if r := got[unmodifiedName]; r.pulled || r.execs != 1 {
+	b.logTable(t)
+	if r := got[unmodifiedKubelet]; r.pulled || r.execs != 1 {
 		t.Errorf("upstream: %+v; want the response kept", r)
 	}
-	if r := got[embeddedName]; !r.pulled || r.execs < 2 {
+	if r := got[embeddedKubelet]; !r.pulled || r.execs < 2 {
 		t.Errorf("inside: %+v; want another exec, and a pull", r)
 	}
 }
@@ -289,22 +289,22 @@ func TestEmpty(t *testing.T) {
 func TestSecret(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
-	got := forEachKubelet(t, true, func(t *testing.T, s side) outcome {
-		c := s.start(t, []provider{{name: "unused", host: "unused.example"}}, host)
-		c.control.AddPullSecret(t, "team", "good", host, user, canary.PasswordSecret)
+	got := forEachKubelet(t, true, func(t *testing.T, s kubeletVariant) podOutcome {
+		c := s.startNode(t, []provider{{name: "unused", host: "unused.example"}}, registryHost)
+		c.control.AddPullSecret(t, "team", "good", registryHost, testUser, canary.PasswordSecret)
 		broken := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Type: corev1.SecretTypeDockerConfigJson,
 			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths": {"other.example": {"auth": "no base64"}}}`)},
 		}
 		must.Get(c.control.Client.CoreV1().Secrets("team").Create(t.Context(), broken, metav1.CreateOptions{}))(t)
-		pod := c.pod(t, host, "app")
+		pod := c.newPod(t, registryHost, "app")
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "good"}, {Name: "broken"}}
-		return c.wait(t, c.run(t, pod), time.Now())
+		return c.waitPod(t, c.runPod(t, pod), time.Now())
 	})
-	b := newTable()
+	b := newResultTable()
 	b.addTexts("one of two pull secrets is broken", func(s string) string { return got[s].String() })
-	b.print(t)
-	if o := got[unmodifiedName]; o.pulled {
+	b.logTable(t)
+	if o := got[unmodifiedKubelet]; o.pulled {
 		t.Errorf("upstream: %v; the page says that the pull fails", o)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-var rounds = flag.Int("rounds", 1, "how often to take each time; the tables have medians")
+var benchmarkRounds = flag.Int("rounds", 1, "how often to take each time; the tables have medians")
 
 // insideKubeletEnv is the environment variable with the path of the kubelet with regcred embedded. If
 // it is set, the tests do not build that kubelet.
@@ -27,14 +27,14 @@ const insideKubeletEnv = "REGCRED_INSIDE_KUBELET"
 // TestMain builds the kubelet with regcred embedded and passes its path to the process that runs
 // the tests.
 func TestMain(m *testing.M) {
-	if err := prepare(); err != nil {
+	if err := buildKubelets(); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 	node.Main(m)
 }
 
-func prepare() error {
+func buildKubelets() error {
 	if os.Getenv(insideKubeletEnv) != "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return nil
 	}

@@ -23,20 +23,20 @@ import (
 // podTimeout is the timeout for each wait. It is long enough for a busy machine.
 const podTimeout = 5 * time.Minute
 
-// pod pushes the image team/NAME to a host's registry and returns a pod that runs it.
-func (c *kubeletNode) pod(t *testing.T, host, name string) *corev1.Pod {
+// newPod pushes the image team/NAME to a host's registry and returns a pod that runs it.
+func (c *kubeletNode) newPod(t *testing.T, host, name string) *corev1.Pod {
 	t.Helper()
 	return node.NewPod("team", name, c.registry[host].PushApp(t, "team/"+name, "v1"))
 }
 
-// run creates a pod on the node.
-func (c *kubeletNode) run(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+// runPod creates a pod on the node.
+func (c *kubeletNode) runPod(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	return c.control.RunPod(t, c.kubelet, pod)
 }
 
-// runAll creates the pods concurrently and returns when it started.
-func (c *kubeletNode) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
+// runPods creates the pods concurrently and returns when it started.
+func (c *kubeletNode) runPods(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 	t.Helper()
 	began = time.Now()
 	g, ctx := errgroup.WithContext(t.Context())
@@ -52,8 +52,8 @@ func (c *kubeletNode) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time)
 	return began
 }
 
-// waitAll waits until n pods run and returns the time at which the last one started.
-func (c *kubeletNode) waitAll(t *testing.T, n int) time.Time {
+// waitPods waits until n pods run and returns the time at which the last one started.
+func (c *kubeletNode) waitPods(t *testing.T, n int) time.Time {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Pods("team").List(ctx, metav1.ListOptions{})
@@ -62,7 +62,7 @@ func (c *kubeletNode) waitAll(t *testing.T, n int) time.Time {
 		}
 		run := 0
 		for i := range list.Items {
-			if running(&list.Items[i]) {
+			if isRunning(&list.Items[i]) {
 				run++
 			}
 		}
@@ -74,42 +74,42 @@ func (c *kubeletNode) waitAll(t *testing.T, n int) time.Time {
 	return time.Now()
 }
 
-func running(pod *corev1.Pod) bool {
+func isRunning(pod *corev1.Pod) bool {
 	s := pod.Status.ContainerStatuses
 	return len(s) > 0 && s[0].State.Running != nil
 }
 
-// outcome is the result of a pod's first pull.
-type outcome struct {
+// podOutcome is the result of a pod's first pull.
+type podOutcome struct {
 	pulled bool
 	event  string // event of the failure; "" if the pull succeeded
 	after  time.Duration
 }
 
-func (o outcome) String() string {
+func (o podOutcome) String() string {
 	if o.pulled {
 		return fmt.Sprintf("pulled after %.1f s", o.after.Seconds())
 	}
 	return fmt.Sprintf("failed after %.1f s: %s", o.after.Seconds(), o.event)
 }
 
-// wait waits until a pod runs or its pull has failed, and returns the outcome.
-func (c *kubeletNode) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
+// waitPod waits until a pod runs or its pull has failed, and returns the outcome.
+func (c *kubeletNode) waitPod(t *testing.T, pod *corev1.Pod, began time.Time) (o podOutcome) {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		failures, err := c.failures(ctx, pod)
+		failures, err := c.pullFailures(ctx, pod)
 		if err != nil {
 			return err
 		}
 		switch {
 		case len(failures) > 0:
-			o = outcome{event: failures[0]}
-		case running(now):
-			o = outcome{pulled: true}
+			o = podOutcome{event: failures[0]}
+		case isRunning(now):
+			o = podOutcome{pulled: true}
 		default:
 			return fmt.Errorf("pod %s neither runs nor fails: %s", pod.Name, now.Status.Phase)
 		}
@@ -120,8 +120,8 @@ func (c *kubeletNode) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o ou
 	return o
 }
 
-// failures returns the events that explain why a pod's image was not pulled.
-func (c *kubeletNode) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
+// pullFailures returns the events that explain why a pod's image was not pulled.
+func (c *kubeletNode) pullFailures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	events, err := c.control.PodEvents(ctx, pod)
 	for _, e := range events {
 		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isStateEvent(text) {
@@ -140,7 +140,7 @@ func isStateEvent(text string) bool {
 // pullTimes returns the times at which the registry sent a manifest to the user.
 func (c *kubeletNode) pullTimes(host, repo string) (times []time.Time) {
 	for _, r := range c.registry[host].ManifestRequests(repo) {
-		if r.User == user && r.Status == http.StatusOK {
+		if r.User == testUser && r.Status == http.StatusOK {
 			times = append(times, r.Time)
 		}
 	}

@@ -28,20 +28,20 @@ type provider struct {
 	tokenAttributes map[string]any // nil means none
 }
 
-// plugin is the format of the plugin's script. It records the time of its run, in nanoseconds since
+// pluginName is the format of the plugin's script. It records the time of its run, in nanoseconds since
 // 1970, and prints the response from a file.
-const plugin = `#!/bin/sh
+const pluginName = `#!/bin/sh
 cd '%[1]s' || exit 2
 date +%%s%%N >>%[2]s.runs
 %[3]s
 cat %[2]s.answer
 `
 
-// write writes the plugin and its response.
-func (p provider) write(t *testing.T, dir string) {
+// writePlugin writes the plugin and its response.
+func (p provider) writePlugin(t *testing.T, dir string) {
 	t.Helper()
-	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(plugin, dir, p.name, p.script))
-	writeFile(t, filepath.Join(dir, p.name+".answer"), pluginResponse(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.PasswordSecret}}))
+	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(pluginName, dir, p.name, p.script))
+	writeFile(t, filepath.Join(dir, p.name+".answer"), pluginResponse(t, map[string]any{p.host: map[string]string{"username": testUser, "password": canary.PasswordSecret}}))
 }
 
 // pluginResponse returns a plugin response with this auth field. It is cached for an hour for the whole

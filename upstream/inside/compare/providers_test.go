@@ -19,12 +19,12 @@ func TestProviders(t *testing.T) {
 	}
 	var providers []provider
 	for _, name := range []string{"first", "second", "third"} {
-		providers = append(providers, provider{name: name, host: host, script: "sleep 0.3"})
+		providers = append(providers, provider{name: name, host: registryHost, script: "sleep 0.3"})
 	}
 	got := map[string]result{}
-	for name, all := range alternateKubelets(t, func(t *testing.T, s side) (r result) {
-		c := s.start(t, providers)
-		if o := c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now()); !o.pulled {
+	for name, all := range alternateKubelets(t, func(t *testing.T, s kubeletVariant) (r result) {
+		c := s.startNode(t, providers)
+		if o := c.waitPod(t, c.runPod(t, c.newPod(t, registryHost, "app")), time.Now()); !o.pulled {
 			t.Fatal(o)
 		}
 		began := time.Now()
@@ -36,15 +36,15 @@ func TestProviders(t *testing.T) {
 				}
 			}
 		}
-		r.took = c.pullTimes(host, "team/app")[0].Sub(began)
+		r.took = c.pullTimes(registryHost, "team/app")[0].Sub(began)
 		return r
 	}) {
-		got[name] = result{all[0].execs, median(all, func(r result) time.Duration { return r.took })}
+		got[name] = result{all[0].execs, medianDuration(all, func(r result) time.Duration { return r.took })}
 	}
-	b := newTable()
+	b := newResultTable()
 	b.addCounts("three providers of 0.3 s: execs", func(s string) int { return got[s].execs })
 	b.addTimes("three providers of 0.3 s: first exec to first pull", func(s string) time.Duration { return got[s].took })
-	b.print(t)
+	b.logTable(t)
 	for name, r := range got {
 		if r.execs != len(providers) {
 			t.Errorf("%s: %d execs, want %d: all matching providers are called", name, r.execs, len(providers))

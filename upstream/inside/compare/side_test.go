@@ -21,17 +21,17 @@ import (
 
 // The names of the two kubelets, which are also the names of their nodes.
 const (
-	unmodifiedName = "kubelet"
-	embeddedName   = "inside"
+	unmodifiedKubelet = "kubelet"
+	embeddedKubelet   = "inside"
 )
 
 // forEachKubelet calls run for both kubelets as subtests, optionally in parallel, and returns the results by
 // the kubelet's name.
-func forEachKubelet[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
+func forEachKubelet[T any](t *testing.T, parallel bool, run func(t *testing.T, s kubeletVariant) T) (of map[string]T) {
 	t.Helper()
 	results := [2]T{}
 	t.Run("on", func(t *testing.T) {
-		for i, s := range []side{{name: unmodifiedName}, {name: embeddedName, program: os.Getenv(insideKubeletEnv)}} {
+		for i, s := range []kubeletVariant{{name: unmodifiedKubelet}, {name: embeddedKubelet, program: os.Getenv(insideKubeletEnv)}} {
 			t.Run(s.name, func(t *testing.T) {
 				if parallel {
 					t.Parallel()
@@ -43,15 +43,15 @@ func forEachKubelet[T any](t *testing.T, parallel bool, run func(t *testing.T, s
 	if t.Failed() {
 		t.FailNow()
 	}
-	return map[string]T{unmodifiedName: results[0], embeddedName: results[1]}
+	return map[string]T{unmodifiedKubelet: results[0], embeddedKubelet: results[1]}
 }
 
 // alternateKubelets calls run repeatedly for each kubelet. It alternates between them so that other load
 // affects both equally.
-func alternateKubelets[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
+func alternateKubelets[T any](t *testing.T, run func(t *testing.T, s kubeletVariant) T) (of map[string][]T) {
 	t.Helper()
 	of = map[string][]T{}
-	for range *rounds {
+	for range *benchmarkRounds {
 		for name, result := range forEachKubelet(t, false, run) {
 			of[name] = append(of[name], result)
 		}
@@ -59,30 +59,30 @@ func alternateKubelets[T any](t *testing.T, run func(t *testing.T, s side) T) (o
 	return of
 }
 
-// side is the unmodified kubelet or the kubelet with regcred embedded.
-type side struct {
+// kubeletVariant is the unmodified kubelet or the kubelet with regcred embedded.
+type kubeletVariant struct {
 	name    string
 	program string // path of the kubelet; "" means the unmodified one
 }
 
-// user is the name of a user who may pull from all registries.
-const user = "ci"
+// testUser is the name of a user who may pull from all registries.
+const testUser = "ci"
 
 // kubeletNode is a node with one of the kubelets. Its runtime has no images.
 type kubeletNode struct {
-	side
+	kubeletVariant
 	control  *node.ControlPlane
 	registry map[string]*node.Registry // registries by host
 	kubelet  *node.Kubelet
 	dir      string // directory with the plugins, their responses and the times of their runs
 }
 
-// start starts a node whose kubelet has these providers. It also starts a registry for each
+// startNode starts a node whose kubelet has these providers. It also starts a registry for each
 // provider's host and for each of hosts.
-func (s side) start(t *testing.T, providers []provider, hosts ...string) *kubeletNode {
+func (s kubeletVariant) startNode(t *testing.T, providers []provider, hosts ...string) *kubeletNode {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
-	c := &kubeletNode{side: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
+	c := &kubeletNode{kubeletVariant: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
 	c.control.AddNamespace(t, "team")
 	for _, p := range providers {
 		hosts = append(hosts, p.host)
@@ -90,33 +90,33 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *kubele
 	for _, host := range hosts {
 		if c.registry[host] == nil {
 			c.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{
-				Auth: testregistry.AuthBearer, Users: map[string]string{user: canary.PasswordSecret},
+				Auth: testregistry.AuthBearer, Users: map[string]string{testUser: canary.PasswordSecret},
 			})
 		}
 	}
 	for _, p := range providers {
-		p.write(t, c.dir)
+		p.writePlugin(t, c.dir)
 	}
 	c.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Name: s.name, Program: s.program, Runtime: node.StartContainerd(t, net), ControlPlane: c.control,
-		ProviderConfig: c.configure(t, providers), BinDir: filepath.Join(c.dir, "bin"),
+		ProviderConfig: c.writeProviders(t, providers), BinDir: filepath.Join(c.dir, "bin"),
 		Config: map[string]any{"syncFrequency": "1m"}, // the default; a waiting pod's credentials are looked up at this interval
 	})
 	return c
 }
 
-// configure replaces the kubelet's configuration atomically.
-func (c *kubeletNode) configure(t *testing.T, providers []provider) (path string) {
+// writeProviders replaces the kubelet's configuration atomically.
+func (c *kubeletNode) writeProviders(t *testing.T, providers []provider) (path string) {
 	t.Helper()
 	path = filepath.Join(c.dir, "config.json")
 	must.Do(t, os.Rename(writeFile(t, path+".new", configText(t, providers)), path))
 	return path
 }
 
-// memory returns the kubelet's peak resident memory in bytes (VmHWM).
-func (c *kubeletNode) memory(t *testing.T) (n int64) {
+// residentMemory returns the kubelet's peak resident memory in bytes (VmHWM).
+func (c *kubeletNode) residentMemory(t *testing.T) (n int64) {
 	t.Helper()
-	status := must.Get(os.ReadFile(filepath.Join(c.process(t), "status")))(t)
+	status := must.Get(os.ReadFile(filepath.Join(c.procDir(t), "status")))(t)
 	_, most, _ := strings.Cut(string(status), "\nVmHWM:")
 	if _, err := fmt.Sscan(most, &n); err != nil {
 		t.Fatalf("VmHWM: %v", err)
@@ -124,10 +124,10 @@ func (c *kubeletNode) memory(t *testing.T) (n int64) {
 	return n << 10
 }
 
-// cpu returns the kubelet's CPU time, without its plugins.
-func (c *kubeletNode) cpu(t *testing.T) time.Duration {
+// cpuTime returns the kubelet's CPU time, without its plugins.
+func (c *kubeletNode) cpuTime(t *testing.T) time.Duration {
 	t.Helper()
-	stat := must.Get(os.ReadFile(filepath.Join(c.process(t), "stat")))(t)
+	stat := must.Get(os.ReadFile(filepath.Join(c.procDir(t), "stat")))(t)
 	// proc(5): the process's name, which may contain spaces, is followed by eleven fields and then
 	// by these two, in hundredths of a second.
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -143,15 +143,15 @@ func (c *kubeletNode) cpu(t *testing.T) time.Duration {
 	return sum
 }
 
-// size returns the size of the kubelet's executable.
-func (c *kubeletNode) size(t *testing.T) int64 {
+// programSize returns the size of the kubelet's executable.
+func (c *kubeletNode) programSize(t *testing.T) int64 {
 	t.Helper()
-	info := must.Get(os.Stat(filepath.Join(c.process(t), "exe")))(t)
+	info := must.Get(os.Stat(filepath.Join(c.procDir(t), "exe")))(t)
 	return info.Size()
 }
 
-// process returns the kubelet's directory in /proc.
-func (c *kubeletNode) process(t *testing.T) (dir string) {
+// procDir returns the kubelet's directory in /proc.
+func (c *kubeletNode) procDir(t *testing.T) (dir string) {
 	t.Helper()
 	found := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, path := range found {

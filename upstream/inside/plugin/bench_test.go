@@ -22,7 +22,7 @@ func BenchmarkLookup(b *testing.B) {
 			list = append(list, provider{name: name, match: "[" + name + ".example, '*." + name + ".example']"})
 		}
 		at := newPluginDir(b, list...)
-		for _, s := range subjects {
+		for _, s := range implementations {
 			if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 				b.Fatal(err)
 			}

@@ -28,7 +28,7 @@ var coveringTests = map[string]string{
 	"Test_ProvideParallel/provide for registry 4":                  "TestConcurrentLookups",
 	"TestExternalCredentialProviderKeyringLookupConcurrency":       "TestConcurrentKeyring",
 	"TestExternalCredentialProviderKeyringLookupNoProviders":       "TestKubeletWithoutProviders",
-	newRing + "no providers registered":                            "TestKubeletWithoutProviders",
+	newKeyringTest + "no providers registered":                            "TestKubeletWithoutProviders",
 	"TestRegisterCredentialProviderPlugin/successful registration": "TestLookup, in each case",
 	"TestKubeletCredentialProviderPluginErrors":                    "TestMetrics",
 	"TestKubeletCredentialProviderPluginDuration":                  "TestMetrics",
@@ -36,31 +36,31 @@ var coveringTests = map[string]string{
 	"TestMultiplePluginErrors":                                     "TestMetrics",
 	"TestMultiplePluginDurations":                                  "TestMetrics",
 	"TestCredentialProviderConfigInfoWithDifferentHashes":          "TestReload",
-	environ + "positive append system env vars":                    "TestEnvironment",
-	environ + "positive no env vars provided in plugin":            "TestEnvironment",
-	environ + "positive plugin provided vars takes priority":       "TestEnvironment",
+	environTest + "positive append system env vars":                    "TestEnvironment",
+	environTest + "positive no env vars provided in plugin":            "TestEnvironment",
+	environTest + "positive plugin provided vars takes priority":       "TestEnvironment",
 }
 
 const (
-	environ  = "Test_ExecPluginEnvVars/"
+	environTest  = "Test_ExecPluginEnvVars/"
 	purge    = "/It should delete expired credential during purge"
-	accountK = "TestGenerateServiceAccountCacheKey"
+	kubernetesAccount = "TestGenerateServiceAccountCacheKey"
 )
 
 // withoutEquivalent maps tests of the kubelet that have no equivalent here to the reason.
 var withoutEquivalent = map[string]string{
 	"TestRegisterCredentialProviderPlugin/duplicate registration should panic": "of an unexported function; two providers of one name are refused with the configuration, and to register again replaces what was registered",
 	"TestRequiredAnnotationNotFoundErr/other error":                            "of an unexported type of error; \"no account\" of TestLookup is such an error",
-	cached + purge: "counts entries of the cache by a clock of its own after 18 minutes; that what has expired is not used is tested",
-	cached + "_pluginUsingServiceAccount" + purge:                               "the same",
-	environ + "positive no system env vars but env vars are provided in plugin": "a test's process without any variables; what is merged is tested with some",
-	environ + "positive no system or plugin provided env vars":                  "the same",
-	accountK + "_Deterministic":                                                 "of an unexported function, whose keys nobody sees; upstream/parity compares 20,000 pairs of identities by whether one is served what the other was given",
-	accountK + "/no annotations":                                                "the same",
-	accountK + "/single annotation":                                             "the same",
-	accountK + "/multiple annotations":                                          "the same",
-	accountK + "/annotations with different order should be sorted":             "the same",
-	accountK + "/token hash included":                                           "the same",
+	cachedGroup + purge: "counts entries of the cache by a clock of its own after 18 minutes; that what has expired is not used is tested",
+	cachedGroup + "_pluginUsingServiceAccount" + purge:                               "the same",
+	environTest + "positive no system env vars but env vars are provided in plugin": "a test's process without any variables; what is merged is tested with some",
+	environTest + "positive no system or plugin provided env vars":                  "the same",
+	kubernetesAccount + "_Deterministic":                                                 "of an unexported function, whose keys nobody sees; upstream/parity compares 20,000 pairs of identities by whether one is served what the other was given",
+	kubernetesAccount + "/no annotations":                                                "the same",
+	kubernetesAccount + "/single annotation":                                             "the same",
+	kubernetesAccount + "/multiple annotations":                                          "the same",
+	kubernetesAccount + "/annotations with different order should be sorted":             "the same",
+	kubernetesAccount + "/token hash included":                                           "the same",
 	"TestGenerateCacheKey/empty service account cache key":                      "the same",
 	"TestGenerateCacheKey/combined key":                                         "the same",
 }
@@ -71,8 +71,8 @@ var withoutEquivalent = map[string]string{
 func TestKubeletWithoutProviders(t *testing.T) {
 	plugin.ResetProviders()
 	ring := ours.keyring("team", "web", "uid", "builder")
-	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || errorOf(ring) != nil {
-		t.Errorf("%d credentials, %t, %v; want none", len(creds), ok, errorOf(ring))
+	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || lookupError(ring) != nil {
+		t.Errorf("%d credentials, %t, %v; want none", len(creds), ok, lookupError(ring))
 	}
 }
 
@@ -125,15 +125,15 @@ func kubeletTests(t *testing.T) (names []string) {
 		f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
-				names = append(names, casesOf(fn)...)
+				names = append(names, tableCaseNames(fn)...)
 			}
 		}
 	}
 	return names
 }
 
-// casesOf returns the names of a test's cases. A case has a field "name" in the test's table.
-func casesOf(fn *ast.FuncDecl) (names []string) {
+// tableCaseNames returns the names of a test's cases. A case has a field "name" in the test's table.
+func tableCaseNames(fn *ast.FuncDecl) (names []string) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		kv, ok := n.(*ast.KeyValueExpr)
 		if !ok {

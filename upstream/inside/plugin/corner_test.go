@@ -28,7 +28,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
+func lookupError(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
 // TestConcurrentLookups verifies that concurrent lookups return the same as a single lookup. If the
 // response may be shared, the plugin runs once per image.
@@ -42,24 +42,24 @@ func TestConcurrentLookups(t *testing.T) {
 		ours   int
 		perPod bool
 	}{
-		{"one image", provider{cacheDuration: "1h"}, sameImage, noPod, 1, 1, false},
-		{"one image, one token", provider{cacheDuration: "1h", extraYAML: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
-		{"one image, a token each", provider{extraYAML: inMode("Token")}, sameImage, ownPod, 5, 5, true},
-		{"an image each", provider{scope: "Registry", cacheDuration: "1h"}, ownImage, noPod, 5, 1, false},
+		{"one image", provider{cacheDuration: "1h"}, sameImage, withoutPod, 1, 1, false},
+		{"one image, one token", provider{cacheDuration: "1h", extraYAML: configWithCacheType("ServiceAccount")}, sameImage, samePod, 1, 1, false},
+		{"one image, a token each", provider{extraYAML: configWithCacheType("Token")}, sameImage, distinctPod, 5, 5, true},
+		{"an image each", provider{scope: "Registry", cacheDuration: "1h"}, distinctImage, withoutPod, 5, 1, false},
 	} {
-		for _, s := range subjects {
+		for _, s := range implementations {
 			t.Run(tt.name+"/"+s.name, func(t *testing.T) {
 				want := tt.runs
 				if s.name == ours.name {
 					want = tt.ours
 				}
 				p := tt.p
-				p.script = waitForRuns(want) + p.answerScript()
+				p.script = waitForRunsScript(want) + p.answerScript()
 				at := newPluginDir(t, p)
-				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
-				must.Do(t, s.register(at.path, at.dir, api.tokens()))
+				api := fakeTokenServer{lookupSettings: lookupSettings{annotations: annotatedAccount, perPod: tt.perPod}}
+				must.Do(t, s.register(at.path, at.dir, api.tokenFuncs()))
 				lookUpConcurrently(t, s, tt.image, tt.pod)
-				if n := len(at.runs(t, "p")); n != want {
+				if n := len(at.takeRuns(t, "p")); n != want {
 					t.Errorf("%d runs, want %d", n, want)
 				}
 			})
@@ -67,17 +67,17 @@ func TestConcurrentLookups(t *testing.T) {
 	}
 }
 
-// waitForRuns returns a script that waits until the given number of runs have begun, and then a
+// waitForRunsScript returns a script that waits until the given number of runs have begun, and then a
 // little longer.
-func waitForRuns(runs int) string {
+func waitForRunsScript(runs int) string {
 	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
 }
 
 func sameImage(int) string  { return "registry.example/app" }
-func ownImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
-func noPod(int) pod         { return pod{} }
+func distinctImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
+func withoutPod(int) pod         { return pod{} }
 func samePod(int) pod       { return testPod }
-func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
+func distinctPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
 
 // answerScript returns a script that prints the provider's response.
 func (p provider) answerScript() string {
@@ -102,16 +102,16 @@ func lookUpConcurrently(t *testing.T, s implementation, image func(int) string, 
 
 // TestConcurrentKeyring verifies that one keyring is safe for concurrent use.
 func TestConcurrentKeyring(t *testing.T) {
-	at := newPluginDir(t, provider{cacheDuration: "1h", extraYAML: inMode("ServiceAccount")})
-	for _, s := range subjects {
-		api := server{settings: settings{annotations: annotated}}
-		must.Do(t, s.register(at.path, at.dir, api.tokens()))
+	at := newPluginDir(t, provider{cacheDuration: "1h", extraYAML: configWithCacheType("ServiceAccount")})
+	for _, s := range implementations {
+		api := fakeTokenServer{lookupSettings: lookupSettings{annotations: annotatedAccount}}
+		must.Do(t, s.register(at.path, at.dir, api.tokenFuncs()))
 		ring := s.keyring("team", testPod.name, "uid", testPod.account)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
 				for range 5 {
-					if creds, ok := ring.Lookup("registry.example/app"); !ok || len(creds) != 1 || errorOf(ring) != nil {
+					if creds, ok := ring.Lookup("registry.example/app"); !ok || len(creds) != 1 || lookupError(ring) != nil {
 						t.Errorf("%s: %d credentials, want 1", s.name, len(creds))
 					}
 				}
@@ -124,13 +124,13 @@ func TestConcurrentKeyring(t *testing.T) {
 // TestHash verifies that both packages return the same credential hash, which the kubelet stores in
 // its records of pulled images. With the feature gate off, the hash must be empty.
 func TestHash(t *testing.T) {
-	at := newPluginDir(t, provider{extraYAML: inMode("Token")})
+	at := newPluginDir(t, provider{extraYAML: configWithCacheType("Token")})
 	for _, on := range []bool{true, false} {
 		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletEnsureSecretPulledImages, on)
 		var both [][]credentialprovider.TrackedAuthConfig
-		for _, s := range subjects {
-			api := server{settings: settings{annotations: annotated}}
-			must.Do(t, s.register(at.path, at.dir, api.tokens()))
+		for _, s := range implementations {
+			api := fakeTokenServer{lookupSettings: lookupSettings{annotations: annotatedAccount}}
+			must.Do(t, s.register(at.path, at.dir, api.tokenFuncs()))
 			creds, _ := s.keyring("team", testPod.name, "uid", testPod.account).Lookup("registry.example/app")
 			if len(creds) != 1 || (creds[0].AuthConfigHash != "") != on || (creds[0].Source != nil) != on {
 				t.Fatalf("%s, gate %t: %d credentials, or a hash and a source that are not as the gate says", s.name, on, len(creds))
@@ -150,9 +150,9 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_B", "inherited")
 	p := provider{extraYAML: "  env: [{name: REGCRED_TEST_B, value: own}, {name: REGCRED_TEST_C, value: own}]\n"}
 	p.script = "env | grep ^REGCRED_TEST_[ABC]= | sort > \"$0.env\"\n" + p.answerScript()
-	for _, s := range subjects {
+	for _, s := range implementations {
 		at := newPluginDir(t, p)
-		must.Do(t, s.register(at.path, at.dir, (&server{}).tokens()))
+		must.Do(t, s.register(at.path, at.dir, (&fakeTokenServer{}).tokenFuncs()))
 		s.keyring("", "", "", "").Lookup("registry.example/app")
 		if got, want := readFile(t, filepath.Join(at.dir, "p.env")), "REGCRED_TEST_A=inherited\nREGCRED_TEST_B=own\nREGCRED_TEST_C=own\n"; got != want {
 			t.Errorf("%s: the executable has %q, want %q", s.name, got, want)
@@ -164,25 +164,25 @@ func TestEnvironment(t *testing.T) {
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
 	at := newPluginDir(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
-	must.Do(t, ours.register(at.path, at.dir, (&server{}).tokens()))
+	must.Do(t, ours.register(at.path, at.dir, (&fakeTokenServer{}).tokenFuncs()))
 	ring := ours.keyring("", "", "", "")
 	ring.Lookup("registry.example/app")
 	refused := errors.New("RegistryUnavailable: 401")
-	err := plugin.WithLookupErr(refused, errorOf(ring))
+	err := plugin.WithLookupErr(refused, lookupError(ring))
 	if text := err.Error(); !errors.Is(err, refused) || !strings.HasPrefix(text, "RegistryUnavailable: 401; image credential providers: ") || strings.ContainsAny(text, "\n\t") || len(text) > 560 {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
-	if err := plugin.WithLookupErr(nil, errorOf(ring)); err != nil {
+	if err := plugin.WithLookupErr(nil, lookupError(ring)); err != nil {
 		t.Errorf("of a pull that did not fail: %v", err)
 	}
 	if err := plugin.WithLookupErr(refused, nil); err != refused {
 		t.Errorf("without a failure: %v", err)
 	}
-	if err := errorOf(&credentialprovider.BasicDockerKeyring{}); err != nil {
+	if err := lookupError(&credentialprovider.BasicDockerKeyring{}); err != nil {
 		t.Errorf("of another keyring: %v", err)
 	}
 	ring.Lookup("other.example/app")
-	if err := errorOf(ring); err != nil {
+	if err := lookupError(ring); err != nil {
 		t.Errorf("after a lookup that did not fail: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestFailingProvidersAreNamed(t *testing.T) {
 			must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 			ring := ours.keyring("", "", "", "")
 			ring.Lookup("registry.example/app")
-			text := fmt.Sprint(errorOf(ring))
+			text := fmt.Sprint(lookupError(ring))
 			for i := range tt.names {
 				if want := fmt.Sprintf("plugin \"fails-%d\": exec: exit status 1", i); !strings.Contains(text, want) {
 					t.Errorf("there is no %q in %q", want, text)
@@ -226,7 +226,7 @@ func TestFailingProvidersAreNamed(t *testing.T) {
 // TestGetters verifies failures of the two functions of the kubelet. Each must be reported in one
 // line of limited length, and without the value of a panic.
 func TestGetters(t *testing.T) {
-	good := (&server{settings: settings{annotations: annotated}}).tokens()
+	good := (&fakeTokenServer{lookupSettings: lookupSettings{annotations: annotatedAccount}}).tokenFuncs()
 	type account = corev1.ServiceAccount
 	failing := func(text string) kubelet.TokenFuncs {
 		return kubelet.TokenFuncs{ServiceAccount: func(_, _ string) (*account, error) { return nil, errors.New(text) }}
@@ -253,11 +253,11 @@ func TestGetters(t *testing.T) {
 	}
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
-			at := newPluginDir(t, provider{extraYAML: inMode("Token")})
+			at := newPluginDir(t, provider{extraYAML: configWithCacheType("Token")})
 			must.Do(t, ours.register(at.path, at.dir, tt.tokens))
 			ring := ours.keyring("team", testPod.name, "uid", testPod.account)
 			ring.Lookup("registry.example/app")
-			text := fmt.Sprint(errorOf(ring))
+			text := fmt.Sprint(lookupError(ring))
 			if !strings.Contains(text, tt.want) || len(text) > 480 || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 				t.Errorf("%d bytes: %q, want %q in it", len(text), text, tt.want)
 			}

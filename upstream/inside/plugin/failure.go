@@ -62,7 +62,7 @@ func newLookupFailure(res *regcred.Result, err error) *lookupFailure {
 			why = append(why, fmt.Sprintf("provider %q was not run: %s", a.Provider, a.Skipped))
 		}
 	}
-	if endedEarly(err) {
+	if isCanceled(err) {
 		why = append(why, err.Error())
 	}
 	if why == nil {
@@ -76,8 +76,8 @@ func newLookupFailure(res *regcred.Result, err error) *lookupFailure {
 	return new(lookupFailure(truncateToLine(before+strings.Join(why, between), maxFailureLength)))
 }
 
-// endedEarly reports whether a lookup failed with an error that does not come from its providers.
-func endedEarly(err error) bool {
+// isCanceled reports whether a lookup failed with an error that does not come from its providers.
+func isCanceled(err error) bool {
 	_, failed := errors.AsType[*regcred.LookupError](err)
 	return err != nil && !failed
 }

@@ -17,8 +17,8 @@ import (
 // pod is the pod of a lookup. Its namespace is "team", and its UID depends on its name.
 type pod struct{ name, account string }
 
-// lookup is a lookup in a test case and its expected result.
-type lookup struct {
+// lookupCall is a lookup in a test case and its expected result.
+type lookupCall struct {
 	image string // "" means "registry.example/app"
 	pod   pod
 	want  []string // expected result of found
@@ -30,32 +30,32 @@ type lookupCase struct {
 	name    string
 	covers  []string // names of the kubelet tests that this case covers
 	list    []provider
-	server  settings
+	server  lookupSettings
 	gateOff bool // turn the feature gate off after the provider is registered
-	steps   []lookup
+	steps   []lookupCall
 	says    string // text in the error of the last step, for regcred only
 	request string // expected request of the first run
 }
 
 const (
 	provide = "Test_ProvideWithCoordinates/"
-	cached  = "Test_getCachedCredentials"
-	decode  = "Test_decodeResponse/"
-	encode  = "Test_encodeRequest/"
+	cachedGroup  = "Test_getCachedCredentials"
+	decodeStage  = "Test_decodeResponse/"
+	encodeStage  = "Test_encodeRequest/"
 	keys    = "Test_CacheKeyGeneration/"
-	several = "TestExternalCredentialProviderKeyringLookupWithProviders/"
-	newRing = "TestNewExternalCredentialProviderDockerKeyring/"
+	severalProviders = "TestExternalCredentialProviderKeyringLookupWithProviders/"
+	newKeyringTest = "TestNewExternalCredentialProviderDockerKeyring/"
 )
 
 var (
 	testPod = pod{"web", "builder"}
-	user    = []string{"user of p"}
-	forSA   = []string{"user of p for team/builder uid of builder"}
-	none    = []string{}
-	inMode  = func(cacheType string) string {
+	userCredential    = []string{"user of p"}
+	serviceAccountTests   = []string{"user of p for team/builder uid of builder"}
+	noTests    = []string{}
+	configWithCacheType  = func(cacheType string) string {
 		return tokenAttributesYAML("registry.example", cacheType, "true", "[a.example/x]", "[a.example/y]")
 	}
-	annotated = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
+	annotatedAccount = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
 )
 
 // withResponseText returns p with a text in its response replaced.
@@ -67,48 +67,48 @@ func withResponseText(p provider, old, new string) provider {
 }
 
 func lookupCases() []lookupCase {
-	once := []lookup{{want: user, runs: 1}}
+	once := []lookupCall{{want: userCredential, runs: 1}}
 	list := []lookupCase{
-		{name: "host", covers: []string{provide + "exact image match, with Registry cache key", several + "single provider with config"}, list: []provider{{scope: "Registry"}}, steps: once},
-		{name: "path", covers: []string{provide + "exact image match, with Image cache key"}, list: []provider{{match: "[registry.example/app]", key: "registry.example/app"}}, steps: []lookup{{want: user, runs: 1}, {image: "registry.example/other", want: none, runs: 1}}},
-		{name: "bare host", covers: []string{provide + "exact image match, with Global cache key"}, list: []provider{{scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
-		{name: "glob with a port", covers: []string{provide + "wild card image match, with Registry cache key"}, list: []provider{{match: "['*.example:8080']", key: "*.example:8080", scope: "Registry"}}, steps: []lookup{{image: "registry.example:8080/app", want: user, runs: 1}, {want: none, runs: 1}}},
-		{name: "two globs", covers: []string{provide + "wild card image match, with Image cache key"}, list: []provider{{match: "['*.*.example']", key: "*.*.example"}}, steps: []lookup{{image: "a.b.example/app", want: user, runs: 1}, {want: none, runs: 1}}},
-		{name: "glob of a bare host", covers: []string{provide + "wild card image match, with Global cache key"}, list: []provider{{match: "['*.example']", key: "*.example", scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
-		{name: "no service account", covers: []string{provide + "[service account mode] sa name required but empty"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: pod{name: "static"}, want: none}}, says: `provider "p" was not run`},
-		{name: "no annotation", covers: []string{provide + "[service account mode] sa does not have required annotations", "TestRequiredAnnotationNotFoundErr/required annotation not found error"}, list: []provider{{extraYAML: inMode("Token")}}, steps: []lookup{{pod: testPod, want: none}}, says: `lacks the required annotation "a.example/x"`},
-		{name: "no account", list: []provider{{extraYAML: inMode("Token")}}, server: settings{missing: true}, steps: []lookup{{pod: testPod, want: none}}, says: "there is no such account"},
-		{name: "no token", covers: []string{provide + "[service account mode] failed to get service account token"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated, refuses: true}, steps: []lookup{{pod: testPod, want: none}}, says: "tokens are refused"},
-		{name: "echoed token", covers: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{withResponseText(provider{extraYAML: inMode("ServiceAccount")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: none, runs: 1}}, says: "returned the service account token as the password"},
-		{name: "echoed token that may be", list: []provider{withResponseText(provider{extraYAML: inMode("Token")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}}},
-		{name: "service account", covers: []string{provide + "[service account mode] exact image match", several + "single provider with service account coordinates", newRing + "feature gate enabled - pod information should be set"}, list: []provider{{extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}}},
-		{name: "gate off", covers: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{extraYAML: tokenAttributesYAML("registry.example", "Token", "false", "", "[a.example/y]")}}, server: settings{annotations: annotated}, gateOff: true, steps: []lookup{{pod: testPod, want: user, runs: 1}}},
+		{name: "host", covers: []string{provide + "exact image match, with Registry cache key", severalProviders + "single provider with config"}, list: []provider{{scope: "Registry"}}, steps: once},
+		{name: "path", covers: []string{provide + "exact image match, with Image cache key"}, list: []provider{{match: "[registry.example/app]", key: "registry.example/app"}}, steps: []lookupCall{{want: userCredential, runs: 1}, {image: "registry.example/other", want: noTests, runs: 1}}},
+		{name: "bare host", covers: []string{provide + "exact image match, with Global cache key"}, list: []provider{{scope: "Global"}}, steps: []lookupCall{{image: "registry.example", want: userCredential, runs: 1}}},
+		{name: "glob with a port", covers: []string{provide + "wild card image match, with Registry cache key"}, list: []provider{{match: "['*.example:8080']", key: "*.example:8080", scope: "Registry"}}, steps: []lookupCall{{image: "registry.example:8080/app", want: userCredential, runs: 1}, {want: noTests, runs: 1}}},
+		{name: "two globs", covers: []string{provide + "wild card image match, with Image cache key"}, list: []provider{{match: "['*.*.example']", key: "*.*.example"}}, steps: []lookupCall{{image: "a.b.example/app", want: userCredential, runs: 1}, {want: noTests, runs: 1}}},
+		{name: "glob of a bare host", covers: []string{provide + "wild card image match, with Global cache key"}, list: []provider{{match: "['*.example']", key: "*.example", scope: "Global"}}, steps: []lookupCall{{image: "registry.example", want: userCredential, runs: 1}}},
+		{name: "no service account", covers: []string{provide + "[service account mode] sa name required but empty"}, list: []provider{{extraYAML: configWithCacheType("Token")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: pod{name: "static"}, want: noTests}}, says: `provider "p" was not run`},
+		{name: "no annotation", covers: []string{provide + "[service account mode] sa does not have required annotations", "TestRequiredAnnotationNotFoundErr/required annotation not found error"}, list: []provider{{extraYAML: configWithCacheType("Token")}}, steps: []lookupCall{{pod: testPod, want: noTests}}, says: `lacks the required annotation "a.example/x"`},
+		{name: "no account", list: []provider{{extraYAML: configWithCacheType("Token")}}, server: lookupSettings{missing: true}, steps: []lookupCall{{pod: testPod, want: noTests}}, says: "there is no such account"},
+		{name: "no token", covers: []string{provide + "[service account mode] failed to get service account token"}, list: []provider{{extraYAML: configWithCacheType("Token")}}, server: lookupSettings{annotations: annotatedAccount, refuses: true}, steps: []lookupCall{{pod: testPod, want: noTests}}, says: "tokens are refused"},
+		{name: "echoed token", covers: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{withResponseText(provider{extraYAML: configWithCacheType("ServiceAccount")}, password, "canary-token-of-builder")}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: noTests, runs: 1}}, says: "returned the service account token as the password"},
+		{name: "echoed token that may be", list: []provider{withResponseText(provider{extraYAML: configWithCacheType("Token")}, password, "canary-token-of-builder")}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: serviceAccountTests, runs: 1}}},
+		{name: "service account", covers: []string{provide + "[service account mode] exact image match", severalProviders + "single provider with service account coordinates", newKeyringTest + "feature gate enabled - pod information should be set"}, list: []provider{{extraYAML: configWithCacheType("ServiceAccount")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: serviceAccountTests, runs: 1}}},
+		{name: "gate off", covers: []string{newKeyringTest + "feature gate disabled - pod information should be empty"}, list: []provider{{extraYAML: tokenAttributesYAML("registry.example", "Token", "false", "", "[a.example/y]")}}, server: lookupSettings{annotations: annotatedAccount}, gateOff: true, steps: []lookupCall{{pod: testPod, want: userCredential, runs: 1}}},
 
-		{name: "kept for a minute", covers: []string{cached + "/It should return not expired credential"}, list: []provider{{cacheDuration: "1m"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
-		{name: "expired", covers: []string{cached + "/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
-		{name: "kept for an account", covers: []string{cached + "_pluginUsingServiceAccount/It should return not expired credential"}, list: []provider{{cacheDuration: "1m", extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}, {pod: testPod, want: forSA, runs: 1}}},
-		{name: "expired for an account", covers: []string{cached + "_pluginUsingServiceAccount/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns", extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}, {pod: testPod, want: forSA, runs: 2}}},
-		{name: "not to be kept", covers: []string{"Test_NoCacheResponse"}, list: []provider{{cacheDuration: "0s", scope: "Global", cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
-		{name: "kept as configured", list: []provider{{cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
+		{name: "kept for a minute", covers: []string{cachedGroup + "/It should return not expired credential"}, list: []provider{{cacheDuration: "1m"}}, steps: []lookupCall{{want: userCredential, runs: 1}, {want: userCredential, runs: 1}}},
+		{name: "expired", covers: []string{cachedGroup + "/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns"}}, steps: []lookupCall{{want: userCredential, runs: 1}, {want: userCredential, runs: 2}}},
+		{name: "kept for an account", covers: []string{cachedGroup + "_pluginUsingServiceAccount/It should return not expired credential"}, list: []provider{{cacheDuration: "1m", extraYAML: configWithCacheType("ServiceAccount")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: serviceAccountTests, runs: 1}, {pod: testPod, want: serviceAccountTests, runs: 1}}},
+		{name: "expired for an account", covers: []string{cachedGroup + "_pluginUsingServiceAccount/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns", extraYAML: configWithCacheType("ServiceAccount")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: serviceAccountTests, runs: 1}, {pod: testPod, want: serviceAccountTests, runs: 2}}},
+		{name: "not to be kept", covers: []string{"Test_NoCacheResponse"}, list: []provider{{cacheDuration: "0s", scope: "Global", cache: "1h"}}, steps: []lookupCall{{want: userCredential, runs: 1}, {want: userCredential, runs: 2}}},
+		{name: "kept as configured", list: []provider{{cache: "1h"}}, steps: []lookupCall{{want: userCredential, runs: 1}, {want: userCredential, runs: 1}}},
 
-		{name: "another kind", covers: []string{decode + "wrong Kind"}, list: []provider{withResponseText(provider{}, "CredentialProviderResponse", "Other")}, steps: []lookup{{want: none, runs: 1}}, says: "kind"},
-		{name: "another group", covers: []string{decode + "wrong Group"}, list: []provider{withResponseText(provider{}, protocolGroup, "other.example/")}, steps: []lookup{{want: none, runs: 1}}, says: "apiVersion"},
+		{name: "another kind", covers: []string{decodeStage + "wrong Kind"}, list: []provider{withResponseText(provider{}, "CredentialProviderResponse", "Other")}, steps: []lookupCall{{want: noTests, runs: 1}}, says: "kind"},
+		{name: "another group", covers: []string{decodeStage + "wrong Group"}, list: []provider{withResponseText(provider{}, protocolGroup, "other.example/")}, steps: []lookupCall{{want: noTests, runs: 1}}, says: "apiVersion"},
 
-		{name: "request with a token", covers: []string{encode + "successful with v1, with service account token and annotations"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}},
+		{name: "request with a token", covers: []string{encodeStage + "successful with v1, with service account token and annotations"}, list: []provider{{extraYAML: configWithCacheType("Token")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: serviceAccountTests, runs: 1}},
 			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app","serviceAccountToken":"canary-token-of-builder","serviceAccountAnnotations":{"a.example/x":"1","a.example/y":"2"}}`},
 
-		{name: "two providers", covers: []string{several + "multiple providers", newRing + "multiple providers registered"}, list: []provider{{}, {name: "a", extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
-		{name: "an empty answer", covers: []string{several + "provider with empty config"}, list: []provider{withResponseText(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
-		{name: "one of two not asked", list: []provider{{extraYAML: inMode("Token")}, {name: "a"}}, steps: []lookup{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
-		{name: "bare host, a pattern with a path", list: []provider{{match: "[registry.example/app]"}}, steps: []lookup{{image: "registry.example", want: none}}},
-		{name: "no host", list: []provider{{}}, steps: []lookup{{image: "[:::1]:5000/app", want: none}}, says: "the text in brackets is not an IPv6 address"},
-		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookup{{want: []string{"user of a", "user of p"}, runs: 2}}},
-		{name: "one of two fails", list: []provider{{script: "echo 'no network' >&2; exit 3\n"}, {name: "a"}}, steps: []lookup{{want: []string{"user of a"}, runs: 2}}, says: `plugin "p": exec: exit status 3; stderr: "no network"`},
-		{name: "Docker Hub", list: []provider{{match: "[docker.io]", key: "index.docker.io"}}, steps: []lookup{{image: "docker.io/library/nginx", want: user, runs: 1}}},
+		{name: "two providers", covers: []string{severalProviders + "multiple providers", newKeyringTest + "multiple providers registered"}, list: []provider{{}, {name: "a", extraYAML: configWithCacheType("Token")}}, server: lookupSettings{annotations: annotatedAccount}, steps: []lookupCall{{pod: testPod, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
+		{name: "an empty answer", covers: []string{severalProviders + "provider with empty config"}, list: []provider{withResponseText(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookupCall{{want: noTests, runs: 1}}},
+		{name: "one of two not asked", list: []provider{{extraYAML: configWithCacheType("Token")}, {name: "a"}}, steps: []lookupCall{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
+		{name: "bare host, a pattern with a path", list: []provider{{match: "[registry.example/app]"}}, steps: []lookupCall{{image: "registry.example", want: noTests}}},
+		{name: "no host", list: []provider{{}}, steps: []lookupCall{{image: "[:::1]:5000/app", want: noTests}}, says: "the text in brackets is not an IPv6 address"},
+		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookupCall{{want: []string{"user of a", "user of p"}, runs: 2}}},
+		{name: "one of two fails", list: []provider{{script: "echo 'no network' >&2; exit 3\n"}, {name: "a"}}, steps: []lookupCall{{want: []string{"user of a"}, runs: 2}}, says: `plugin "p": exec: exit status 3; stderr: "no network"`},
+		{name: "Docker Hub", list: []provider{{match: "[docker.io]", key: "index.docker.io"}}, steps: []lookupCall{{image: "docker.io/library/nginx", want: userCredential, runs: 1}}},
 	}
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		list = append(list, lookupCase{
-			name: version, covers: []string{encode + "successful with " + version, decode + "success with " + version}, list: []provider{{api: version}}, steps: once,
+			name: version, covers: []string{encodeStage + "successful with " + version, decodeStage + "success with " + version}, list: []provider{{api: version}}, steps: once,
 			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/` + version + `","image":"registry.example/app"}`,
 		})
 	}
@@ -124,19 +124,19 @@ func cacheCases() (list []lookupCase) {
 		first, other, far := "registry.example/app", "registry.example/other", "far.example/app"
 		list = append(list, lookupCase{
 			name: scope, covers: []string{keys + strings.ToLower(scope) + "-no-sa"}, list: []provider{p},
-			steps: []lookup{{image: first, want: user, runs: 1}, {image: first, want: user, runs: 1}, {image: other, want: user, runs: n[0]}, {image: far, want: user, runs: n[1]}},
+			steps: []lookupCall{{image: first, want: userCredential, runs: 1}, {image: first, want: userCredential, runs: 1}, {image: other, want: userCredential, runs: n[0]}, {image: far, want: userCredential, runs: n[1]}},
 		})
 		for _, cacheType := range []string{"ServiceAccount", "Token"} {
-			p.extraYAML = inMode(cacheType)
+			p.extraYAML = configWithCacheType(cacheType)
 			last := n[1]
 			if cacheType == "Token" {
 				last++ // each pod has its own token
 			}
 			list = append(list, lookupCase{
-				name: scope + " " + cacheType, covers: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
-				steps: []lookup{
-					{image: first, pod: testPod, want: forSA, runs: 1}, {image: first, pod: testPod, want: forSA, runs: 1}, {image: other, pod: testPod, want: forSA, runs: n[0]}, {image: far, pod: testPod, want: forSA, runs: n[1]},
-					{image: first, pod: pod{"web-2", "builder"}, want: forSA, runs: last},
+				name: scope + " " + cacheType, covers: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: lookupSettings{annotations: annotatedAccount, perPod: true},
+				steps: []lookupCall{
+					{image: first, pod: testPod, want: serviceAccountTests, runs: 1}, {image: first, pod: testPod, want: serviceAccountTests, runs: 1}, {image: other, pod: testPod, want: serviceAccountTests, runs: n[0]}, {image: far, pod: testPod, want: serviceAccountTests, runs: n[1]},
+					{image: first, pod: pod{"web-2", "builder"}, want: serviceAccountTests, runs: last},
 					{image: first, pod: pod{"db", "dba"}, want: []string{"user of p for team/dba uid of dba"}, runs: last + 1},
 				},
 			})
@@ -149,7 +149,7 @@ func cacheCases() (list []lookupCase) {
 // tests. They must also run the executables equally often and send them the same requests.
 func TestLookup(t *testing.T) {
 	for _, c := range lookupCases() {
-		for _, s := range subjects {
+		for _, s := range implementations {
 			t.Run(c.name+"/"+s.name, func(t *testing.T) { c.run(t, s) })
 		}
 	}
@@ -158,12 +158,12 @@ func TestLookup(t *testing.T) {
 func (c *lookupCase) run(t *testing.T, s implementation) {
 	setTokenGate(t, true)
 	at := newPluginDir(t, c.list...)
-	api := server{settings: c.server}
-	must.Do(t, s.register(at.path, at.dir, api.tokens()))
+	api := fakeTokenServer{lookupSettings: c.server}
+	must.Do(t, s.register(at.path, at.dir, api.tokenFuncs()))
 	setTokenGate(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
-		image := orDefault(step.image, "registry.example/app")
+		image := valueOrDefault(step.image, "registry.example/app")
 		ring := s.keyring("team", step.pod.name, "uid of "+step.pod.name, step.pod.account)
 		creds, ok := ring.Lookup(image)
 		if diff := cmp.Diff(step.want, formatCredentials(creds)); diff != "" || ok != (len(step.want) > 0) {
@@ -171,7 +171,7 @@ func (c *lookupCase) run(t *testing.T, s implementation) {
 		}
 		var ran []string
 		for _, p := range c.list {
-			ran = append(ran, at.runs(t, p.title())...)
+			ran = append(ran, at.takeRuns(t, p.displayName())...)
 		}
 		if len(ran) != step.runs {
 			t.Errorf("step %d, %s: %d runs so far, want %d", i, image, len(ran), step.runs)
@@ -179,7 +179,7 @@ func (c *lookupCase) run(t *testing.T, s implementation) {
 		if c.request != "" && i == 0 && (len(ran) == 0 || ran[0] != c.request) {
 			t.Errorf("the executable was given %q, want %q", ran, c.request)
 		}
-		last = errorOf(ring)
+		last = lookupError(ring)
 	}
 	if s.name == ours.name && (c.says == "") != (last == nil) || last != nil && !strings.Contains(last.Error(), c.says) {
 		t.Errorf("the error is %v, want %q in it", last, c.says)
@@ -188,10 +188,10 @@ func (c *lookupCase) run(t *testing.T, s implementation) {
 }
 
 // checkTokens checks that all tokens were requested for a step's pod and for the audience.
-func (c *lookupCase) checkTokens(t *testing.T, api *server) {
+func (c *lookupCase) checkTokens(t *testing.T, api *fakeTokenServer) {
 	for _, tr := range api.requests {
 		ref := tr.Spec.BoundObjectRef
-		if got := fmt.Sprintln(tr.Spec.Audiences, ref.APIVersion, ref.Kind, ref.Name, ref.UID, tr.UID, tr.Spec.ExpirationSeconds); !slices.ContainsFunc(c.steps, func(s lookup) bool {
+		if got := fmt.Sprintln(tr.Spec.Audiences, ref.APIVersion, ref.Kind, ref.Name, ref.UID, tr.UID, tr.Spec.ExpirationSeconds); !slices.ContainsFunc(c.steps, func(s lookupCall) bool {
 			return got == fmt.Sprintln([]string{"registry.example"}, "v1", "Pod", s.pod.name, "uid of "+s.pod.name, "uid of "+s.pod.account, (*int64)(nil))
 		}) {
 			t.Errorf("a token was requested for %s", got)

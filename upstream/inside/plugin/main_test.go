@@ -43,7 +43,7 @@ func registerOwnMetrics() error {
 	path := filepath.Join(dir, "config.yaml")
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "p"), []byte("#!/bin/sh\n"), 0o700),
-		os.WriteFile(path, []byte(configOf(provider{})), 0o600),
+		os.WriteFile(path, []byte(configYAML(provider{})), 0o600),
 		kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{}),
 	)
 }
@@ -60,7 +60,7 @@ var (
 	ours   = implementation{"regcred", func(path, binDir string, tokens kubelet.TokenFuncs) error {
 		return plugin.RegisterCredentialProviderPlugins(path, binDir, tokens.Token, tokens.ServiceAccount)
 	}, plugin.NewExternalCredentialProviderDockerKeyring}
-	subjects = []implementation{theirs, ours}
+	implementations = []implementation{theirs, ours}
 )
 
 // password is a password that can be searched for in a test's output.
@@ -81,24 +81,24 @@ type provider struct {
 	key           string // key in the generated response's auth: "registry.example"
 }
 
-func orDefault(s, otherwise string) string {
+func valueOrDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}
 	return s
 }
 
-func (p provider) title() string { return orDefault(p.name, "p") }
+func (p provider) displayName() string { return valueOrDefault(p.name, "p") }
 
 const protocolGroup = "credentialprovider.kubelet.k8s.io/"
 
-// configOf returns a configuration with these providers.
-func configOf(list ...provider) string {
+// configYAML returns a configuration with these providers.
+func configYAML(list ...provider) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
 	for _, p := range list {
-		fmt.Fprintf(&b, "- name: %s\n  matchImages: %s\n  defaultCacheDuration: %s\n  apiVersion: %s%s\n%s", p.title(),
-			orDefault(p.match, "[registry.example]"), orDefault(p.cache, "0s"), protocolGroup, orDefault(p.api, "v1"), p.extraYAML)
+		fmt.Fprintf(&b, "- name: %s\n  matchImages: %s\n  defaultCacheDuration: %s\n  apiVersion: %s%s\n%s", p.displayName(),
+			valueOrDefault(p.match, "[registry.example]"), valueOrDefault(p.cache, "0s"), protocolGroup, valueOrDefault(p.api, "v1"), p.extraYAML)
 	}
 	return b.String()
 }
@@ -113,9 +113,9 @@ func (p provider) executable() string {
 			lasting = fmt.Sprintf("%q:%q,", "cacheDuration", p.cacheDuration)
 		}
 		answer = fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":"%s%s","cacheKeyType":"%s",%s"auth":{"%s":{"username":"user of %s","password":"%s"}}}`,
-			protocolGroup, orDefault(p.api, "v1"), orDefault(p.scope, "Image"), lasting, orDefault(p.key, "registry.example"), p.title(), password)
+			protocolGroup, valueOrDefault(p.api, "v1"), valueOrDefault(p.scope, "Image"), lasting, valueOrDefault(p.key, "registry.example"), p.displayName(), password)
 	}
-	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + orDefault(p.script, "cat <<'END'\n"+answer+"\nEND\n")
+	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + valueOrDefault(p.script, "cat <<'END'\n"+answer+"\nEND\n")
 }
 
 // pluginDir is a directory with executables, and a configuration file.
@@ -128,14 +128,14 @@ func newPluginDir(t testing.TB, list ...provider) *pluginDir {
 	at := &pluginDir{dir: t.TempDir()}
 	at.path = filepath.Join(t.TempDir(), "config.yaml")
 	for _, p := range list {
-		write(t, filepath.Join(at.dir, p.title()), p.executable(), 0o700)
+		writeFile(t, filepath.Join(at.dir, p.displayName()), p.executable(), 0o700)
 	}
-	write(t, at.path, configOf(list...), 0o600)
+	writeFile(t, at.path, configYAML(list...), 0o600)
 	return at
 }
 
-// runs returns the requests that a provider's executable has received.
-func (at *pluginDir) runs(t testing.TB, name string) []string {
+// takeRuns returns the requests that a provider's executable has received.
+func (at *pluginDir) takeRuns(t testing.TB, name string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(at.dir, name+".ran"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -144,7 +144,7 @@ func (at *pluginDir) runs(t testing.TB, name string) []string {
 	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })
 }
 
-func write(t testing.TB, path, text string, mode os.FileMode) {
+func writeFile(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	// Write to a temporary file and rename it: another test's child process may still have the old
 	// file open for writing (ETXTBSY).
@@ -153,23 +153,23 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 	must.Do(t, os.Rename(part, path))
 }
 
-// server simulates the API server through the kubelet's two functions.
-type server struct {
-	settings
+// fakeTokenServer simulates the API server through the kubelet's two functions.
+type fakeTokenServer struct {
+	lookupSettings
 
 	mu       sync.Mutex
 	requests []*authenticationv1.TokenRequest
 }
 
-// settings configures a server.
-type settings struct {
+// lookupSettings configures a server.
+type lookupSettings struct {
 	annotations map[string]string
 	missing     bool // the service account does not exist
 	refuses     bool // token requests fail
 	perPod      bool // each pod gets a different token
 }
 
-func (s *server) tokens() kubelet.TokenFuncs {
+func (s *fakeTokenServer) tokenFuncs() kubelet.TokenFuncs {
 	return kubelet.TokenFuncs{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
 			if s.missing {

@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	var at *pluginDir
 	gather := map[string]func() ([]*dto.MetricFamily, error){theirs.name: legacyregistry.DefaultGatherer.Gather, ours.name: plugin.NewMetrics()}
 	var both [][]string
-	for _, s := range subjects {
+	for _, s := range implementations {
 		before := metricValues(t, gather[s.name])
 		at = newPluginDir(t, list...)
 		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))

@@ -40,7 +40,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 			klog.V(5).InfoS("Provider was not run", append(about, "reason", a.Skipped)...)
 		}
 	}
-	if endedEarly(err) {
+	if isCanceled(err) {
 		klog.ErrorS(err, "Lookup of credentials for image ended early", "image", image)
 	}
 }

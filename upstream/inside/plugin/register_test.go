@@ -47,65 +47,65 @@ type configCase struct {
 	refused string // text in regcred's error; "" if the configuration is accepted
 }
 
-func singleProviderFile(p provider) map[string]string { return map[string]string{"": configOf(p)} }
+func singleProviderFile(p provider) map[string]string { return map[string]string{"": configYAML(p)} }
 
-// replacedFile returns a configuration file with one provider, in which old is replaced with new.
-func replacedFile(p provider, old, new string) map[string]string {
-	return map[string]string{"": strings.Replace(configOf(p), old, new, 1)}
+// providerFileWith returns a configuration file with one provider, in which old is replaced with new.
+func providerFileWith(p provider, old, new string) map[string]string {
+	return map[string]string{"": strings.Replace(configYAML(p), old, new, 1)}
 }
 
 const (
 	read     = "Test_readCredentialProviderConfig/"
 	validate = "Test_validateCredentialProviderConfig/"
-	asJSON   = `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"p","matchImages":["registry.example"],"defaultCacheDuration":"1m","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
+	jsonConfig   = `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[{"name":"p","matchImages":["registry.example"],"defaultCacheDuration":"1m","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}]}`
 	v1       = "kubelet.config.k8s.io/v1"
 )
 
 var (
-	withEnv   = provider{extraYAML: "  args: [-a, b]\n  env: [{name: A, value: b}]\n"}
-	withToken = provider{extraYAML: tokenAttributesYAML("registry.example", "Token", "true", "[a.example/x, a.example/y]", "[a.example/z]")}
+	providerWithEnv   = provider{extraYAML: "  args: [-a, b]\n  env: [{name: A, value: b}]\n"}
+	providerWithToken = provider{extraYAML: tokenAttributesYAML("registry.example", "Token", "true", "[a.example/x, a.example/y]", "[a.example/z]")}
 )
 
 func configCases() []configCase {
 	tokens := func(audience, cacheType, require, required, optional string) map[string]string {
 		return singleProviderFile(provider{extraYAML: tokenAttributesYAML(audience, cacheType, require, required, optional)})
 	}
-	two := configOf(provider{}, provider{name: "q", match: "[other.example]"})
+	two := configYAML(provider{}, provider{name: "q", match: "[other.example]"})
 	list := []configCase{
 		{covers: read + "empty directory with no JSON or YAML files", files: map[string]string{}, refused: "no configuration files"},
 		{covers: read + "directory with unsupported file extensions", files: map[string]string{"a.txt": "x", "b.md": "y"}, refused: "no configuration files"},
-		{covers: read + "config with 1 plugin and 1 image matcher", files: replacedFile(withEnv, "[registry.example]", "[registry.example/app]")},
-		{covers: read + "config with 1 plugin and 1 image matcher (JSON!)", files: map[string]string{"": asJSON}},
+		{covers: read + "config with 1 plugin and 1 image matcher", files: providerFileWith(providerWithEnv, "[registry.example]", "[registry.example/app]")},
+		{covers: read + "config with 1 plugin and 1 image matcher (JSON!)", files: map[string]string{"": jsonConfig}},
 		{covers: read + "config with 1 plugin and a wildcard image match", files: singleProviderFile(provider{match: "['*.example']"})},
 		{covers: read + "config with 1 plugin and multiple image matchers", files: singleProviderFile(provider{match: "['*.example', b.example/c]"})},
 		{covers: read + "config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1alpha1\n")}},
 		{covers: read + "v1beta1 config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1beta1\n")}},
 		{covers: read + "v1 config with multiple providers", files: map[string]string{"": two}},
-		{covers: read + "config with wrong Kind", files: replacedFile(withEnv, "kind: CredentialProviderConfig", "kind: Other"), refused: "kind"},
-		{covers: read + "config with wrong apiversion", files: replacedFile(withEnv, v1, "other.example/v1"), refused: "apiVersion"},
+		{covers: read + "config with wrong Kind", files: providerFileWith(providerWithEnv, "kind: CredentialProviderConfig", "kind: Other"), refused: "kind"},
+		{covers: read + "config with wrong apiversion", files: providerFileWith(providerWithEnv, v1, "other.example/v1"), refused: "apiVersion"},
 		{covers: read + "config with invalid typo", files: singleProviderFile(provider{extraYAML: "  matchImage: x\n"}), refused: "matchImage"},
-		{covers: read + "v1alpha1 config with token attributes should fail", files: replacedFile(withToken, v1, v1+"alpha1"), refused: "tokenAttributes"},
-		{covers: read + "v1beta1 config with token attributes should fail", files: replacedFile(withToken, v1, v1+"beta1"), refused: "tokenAttributes"},
-		{covers: read + "directory with multiple config files in lexicographic order", files: map[string]string{"b.yaml": configOf(provider{}), "a.yaml": configOf(provider{name: "q"})}},
-		{covers: read + "directory with mixed API versions in config files", files: map[string]string{"a.yaml": strings.Replace(configOf(provider{}), v1, v1+"beta1", 1), "b.yaml": configOf(provider{name: "q"})}},
-		{covers: read + "directory with duplicate provider names, throw error", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": configOf(provider{})}, refused: "p"},
-		{covers: read + "directory with mixed supported and unsupported file extensions", files: map[string]string{"a.yaml": configOf(provider{name: "q"}), "b.txt": "x: [", "c.json": asJSON}},
-		{covers: read + "directory with one invalid config file", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": strings.Replace(configOf(provider{name: "q"}), "kind: C", "kind: D", 1)}, refused: "b.yaml"},
+		{covers: read + "v1alpha1 config with token attributes should fail", files: providerFileWith(providerWithToken, v1, v1+"alpha1"), refused: "tokenAttributes"},
+		{covers: read + "v1beta1 config with token attributes should fail", files: providerFileWith(providerWithToken, v1, v1+"beta1"), refused: "tokenAttributes"},
+		{covers: read + "directory with multiple config files in lexicographic order", files: map[string]string{"b.yaml": configYAML(provider{}), "a.yaml": configYAML(provider{name: "q"})}},
+		{covers: read + "directory with mixed API versions in config files", files: map[string]string{"a.yaml": strings.Replace(configYAML(provider{}), v1, v1+"beta1", 1), "b.yaml": configYAML(provider{name: "q"})}},
+		{covers: read + "directory with duplicate provider names, throw error", files: map[string]string{"a.yaml": configYAML(provider{}), "b.yaml": configYAML(provider{})}, refused: "p"},
+		{covers: read + "directory with mixed supported and unsupported file extensions", files: map[string]string{"a.yaml": configYAML(provider{name: "q"}), "b.txt": "x: [", "c.json": jsonConfig}},
+		{covers: read + "directory with one invalid config file", files: map[string]string{"a.yaml": configYAML(provider{}), "b.yaml": strings.Replace(configYAML(provider{name: "q"}), "kind: C", "kind: D", 1)}, refused: "b.yaml"},
 
 		{covers: validate + "no providers provided", files: map[string]string{"": "apiVersion: " + v1 + "\nkind: CredentialProviderConfig\n"}, refused: "providers"},
 		{covers: validate + "no matchImages provided", files: singleProviderFile(provider{match: "[]"}), refused: "matchImages"},
-		{covers: validate + "no default cache duration provided", files: replacedFile(provider{}, "  defaultCacheDuration: 0s\n", ""), refused: "defaultCacheDuration"},
+		{covers: validate + "no default cache duration provided", files: providerFileWith(provider{}, "  defaultCacheDuration: 0s\n", ""), refused: "defaultCacheDuration"},
 		{covers: validate + "name contains '/'", files: singleProviderFile(provider{name: "a/../p"}), refused: "name"},
 		{covers: validate + "name is '.'", files: singleProviderFile(provider{name: "."}), refused: "name"},
 		{covers: validate + "name is '..'", files: singleProviderFile(provider{name: ".."}), refused: "name"},
 		{covers: validate + "name contains spaces", files: singleProviderFile(provider{name: "a p"}), refused: "name"},
-		{covers: validate + "duplicate names", files: map[string]string{"": configOf(provider{}, provider{match: "[other.example]"})}, refused: "name"},
-		{covers: validate + "no apiVersion", files: replacedFile(provider{}, "  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), refused: "apiVersion"},
+		{covers: validate + "duplicate names", files: map[string]string{"": configYAML(provider{}, provider{match: "[other.example]"})}, refused: "name"},
+		{covers: validate + "no apiVersion", files: providerFileWith(provider{}, "  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), refused: "apiVersion"},
 		{covers: validate + "invalid apiVersion", files: singleProviderFile(provider{api: "v1alpha0"}), refused: "apiVersion"},
 		{covers: validate + "negative default cache duration", files: singleProviderFile(provider{cache: "-1m"}), refused: "defaultCacheDuration"},
 		{covers: validate + "invalid match image", files: singleProviderFile(provider{match: "['%x%']"}), refused: "matchImages"},
 		{covers: validate + "valid config", files: singleProviderFile(provider{api: "v1alpha1", cache: "1m"})},
-		{covers: validate + "token attributes set without KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(withToken), gateOff: true, refused: "KubeletServiceAccountTokenForCredentialProviders"},
+		{covers: validate + "token attributes set without KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(providerWithToken), gateOff: true, refused: "KubeletServiceAccountTokenForCredentialProviders"},
 		{covers: validate + "token attributes not nil but empty ServiceAccountTokenAudience", files: tokens("", "Token", "true", "[a.example/x]", ""), refused: "serviceAccountTokenAudience"},
 		{covers: validate + "token attributes not nil but empty CacheType", files: tokens("a", "", "true", "", ""), refused: "cacheType"},
 		{covers: validate + "token attributes not nil, invalid CacheType", files: tokens("a", "Other", "true", "", ""), refused: "cacheType"},
@@ -116,23 +116,23 @@ func configCases() []configCase {
 		{covers: validate + "duplicate optional service account annotation keys", files: tokens("a", "ServiceAccount", "true", "", "[a.example/x, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
 		{covers: validate + "annotation key in required and optional keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/y]", "[a.example/y, a.example/z]"), refused: "a.example/y"},
 		{covers: validate + "required annotation keys set when requireServiceAccount is false", files: tokens("a", "ServiceAccount", "false", "[a.example/x]", ""), refused: "equireServiceAccount"},
-		{covers: validate + "valid config with KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(withToken)},
-		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1alpha1 APIVersion", files: replacedFile(withToken, protocolGroup+"v1", protocolGroup+"v1alpha1"), refused: "tokenAttributes"},
-		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1beta1 APIVersion", files: replacedFile(withToken, protocolGroup+"v1", protocolGroup+"v1beta1"), refused: "tokenAttributes"},
+		{covers: validate + "valid config with KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(providerWithToken)},
+		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1alpha1 APIVersion", files: providerFileWith(providerWithToken, protocolGroup+"v1", protocolGroup+"v1alpha1"), refused: "tokenAttributes"},
+		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1beta1 APIVersion", files: providerFileWith(providerWithToken, protocolGroup+"v1", protocolGroup+"v1beta1"), refused: "tokenAttributes"},
 	}
 	return list
 }
 
-// put writes the files and returns the configuration's path.
-func (c configCase) put(t *testing.T) (path string) {
+// writeConfig writes the files and returns the configuration's path.
+func (c configCase) writeConfig(t *testing.T) (path string) {
 	dir := filepath.Join(t.TempDir(), "config")
 	if text, ok := c.files[""]; ok {
-		write(t, dir+".yaml", text, 0o600)
+		writeFile(t, dir+".yaml", text, 0o600)
 		return dir + ".yaml"
 	}
 	must.Do(t, os.Mkdir(dir, 0o700))
 	for name, text := range c.files {
-		write(t, filepath.Join(dir, name), text, 0o600)
+		writeFile(t, filepath.Join(dir, name), text, 0o600)
 	}
 	return dir
 }
@@ -144,8 +144,8 @@ func TestRegister(t *testing.T) {
 	for _, c := range configCases() {
 		t.Run(c.covers, func(t *testing.T) {
 			setTokenGate(t, !c.gateOff)
-			path := c.put(t)
-			for _, s := range subjects {
+			path := c.writeConfig(t)
+			for _, s := range implementations {
 				if err := s.register(path, bin, kubelet.TokenFuncs{}); (err != nil) != (c.refused != "") {
 					t.Errorf("%s: error %v, want one: %t", s.name, err, c.refused != "")
 				} else if s.name == ours.name && err != nil && !strings.Contains(err.Error(), c.refused) {
@@ -170,7 +170,7 @@ func TestRegisterCorpus(t *testing.T) {
 		} else {
 			refused++
 		}
-		if (errTheirs != nil) != (errOurs != nil) && !knownDifference(path, errOurs) {
+		if (errTheirs != nil) != (errOurs != nil) && !isKnownDifference(path, errOurs) {
 			t.Errorf("%s: error %v, the kubelet's %v", c.Name, errOurs, errTheirs)
 		}
 	}
@@ -190,15 +190,15 @@ func binDirFor(t *testing.T, path string) string {
 	}
 	for _, p := range c.Providers {
 		if p.Name != "" && !strings.ContainsAny(p.Name, "/\\\x00") && p.Name != "." && p.Name != ".." && len(p.Name) < 200 {
-			write(t, filepath.Join(dir, p.Name), "#!/bin/sh\n", 0o700)
+			writeFile(t, filepath.Join(dir, p.Name), "#!/bin/sh\n", 0o700)
 		}
 	}
 	return dir
 }
 
-// knownDifference reports whether regcred's error is an intended difference from the kubelet
+// isKnownDifference reports whether regcred's error is an intended difference from the kubelet
 // (docs/project/parity.md).
-func knownDifference(path string, err error) bool {
+func isKnownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
 
@@ -216,11 +216,11 @@ func TestRelativeBinDir(t *testing.T) {
 // providers stay registered.
 func TestRegisterRefuses(t *testing.T) {
 	at := newPluginDir(t, provider{})
-	for _, s := range subjects {
+	for _, s := range implementations {
 		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	}
 	empty := t.TempDir()
-	write(t, filepath.Join(empty, "p"), "#!/bin/sh\n", 0o600) // not executable
+	writeFile(t, filepath.Join(empty, "p"), "#!/bin/sh\n", 0o600) // not executable
 	for _, tt := range []struct{ name, path, dir, want string }{
 		{"no directory", at.path, filepath.Join(empty, "absent"), "plugin binary directory " + filepath.Join(empty, "absent") + " did not exist"},
 		{"no path of one", at.path, "", "plugin binary directory  did not exist"},

@@ -82,15 +82,15 @@ func TestReload(t *testing.T) {
 		want []string
 		says string // text that must be logged once
 	}{
-		{"as it was", func() {}, user, ""},
-		{"a provider more, without its executable", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, user, `"Changed credential provider configuration cannot be used`},
-		{"the same", func() {}, user, ""},
-		{"with its executable", func() { write(t, filepath.Join(at.dir, "newer"), newer.executable(), 0o700) }, []string{"user of p", "user of newer"}, `"Changed credential provider configuration is in use"`},
-		{"no configuration", func() { write(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
-		{"mended", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, []string{"user of p", "user of newer"}, ""},
-		{"the same none", func() { write(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
+		{"as it was", func() {}, userCredential, ""},
+		{"a provider more, without its executable", func() { writeFile(t, at.path, configYAML(provider{}, newer), 0o600) }, userCredential, `"Changed credential provider configuration cannot be used`},
+		{"the same", func() {}, userCredential, ""},
+		{"with its executable", func() { writeFile(t, filepath.Join(at.dir, "newer"), newer.executable(), 0o700) }, []string{"user of p", "user of newer"}, `"Changed credential provider configuration is in use"`},
+		{"no configuration", func() { writeFile(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
+		{"mended", func() { writeFile(t, at.path, configYAML(provider{}, newer), 0o600) }, []string{"user of p", "user of newer"}, ""},
+		{"the same none", func() { writeFile(t, at.path, "providers: [", 0o600) }, []string{"user of p", "user of newer"}, at.path},
 		{"none at all", func() { os.Remove(at.path) }, []string{"user of p", "user of newer"}, "no such file"},
-		{"one provider less", func() { write(t, at.path, configOf(newer), 0o600) }, []string{"user of newer"}, "in use"},
+		{"one provider less", func() { writeFile(t, at.path, configYAML(newer), 0o600) }, []string{"user of newer"}, "in use"},
 	} {
 		before, shown := len(log.String()), hash()
 		step.do()
@@ -107,7 +107,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: another hash is shown: %t, want %t", step.name, got, want)
 		}
 	}
-	if runs := len(at.runs(t, "p")); runs != 1 {
+	if runs := len(at.takeRuns(t, "p")); runs != 1 {
 		t.Errorf("the first provider ran %d times, want 1: its answers are kept", runs)
 	}
 	_, hashed, err := kubelet.ReadConfig(at.path)
@@ -129,9 +129,9 @@ func TestReload(t *testing.T) {
 // TestLog verifies the log lines that users search for. They must be the same as the kubelet's,
 // contain the reason, and contain no secrets.
 func TestLog(t *testing.T) {
-	at := newPluginDir(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", extraYAML: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
-	api := server{settings: settings{annotations: annotated}}
-	must.Do(t, ours.register(at.path, at.dir, api.tokens()))
+	at := newPluginDir(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", extraYAML: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + configWithCacheType("Token")}, provider{name: "a"})
+	api := fakeTokenServer{lookupSettings: lookupSettings{annotations: annotatedAccount}}
+	must.Do(t, ours.register(at.path, at.dir, api.tokenFuncs()))
 	log := captureLog(t, 5)
 	ring := ours.keyring("team", "web", "uid", "builder")
 	ring.Lookup("registry.example/app")
@@ -156,9 +156,9 @@ func TestLog(t *testing.T) {
 	canary.AssertAbsent(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
 }
 
-// holdCheck starts a lookup and returns when its check of the files logs a line that contains word.
+// startBlockedCheck starts a lookup and returns when its check of the files logs a line that contains word.
 // The check blocks until end is called.
-func holdCheck(t *testing.T, word string) (log *logBuffer, end func()) {
+func startBlockedCheck(t *testing.T, word string) (log *logBuffer, end func()) {
 	log = captureLog(t, 0)
 	log.hold, log.held, log.release = word, make(chan struct{}), make(chan struct{})
 	done := make(chan int)
@@ -182,10 +182,10 @@ func TestChangeDuringCheck(t *testing.T) {
 	at := newPluginDir(t, provider{match: "[a.example]"})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	plugin.ShiftClock(time.Hour) // the files are old enough to be trusted
-	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
-	log, end := holdCheck(t, "is in use")
+	writeFile(t, at.path, configYAML(provider{match: "[b.example]"}), 0o600)
+	log, end := startBlockedCheck(t, "is in use")
 	defer end()
-	write(t, at.path, configOf(provider{}), 0o600)
+	writeFile(t, at.path, configYAML(provider{}), 0o600)
 	second := make(chan int)
 	go func() { second <- countCredentials() }()
 	time.Sleep(100 * time.Millisecond) // the second lookup is waiting now
@@ -211,8 +211,8 @@ func TestChangeDuringCheck(t *testing.T) {
 func TestHangingCheck(t *testing.T) {
 	at := newPluginDir(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
-	write(t, at.path, "providers: [", 0o600)
-	_, end := holdCheck(t, "cannot be used")
+	writeFile(t, at.path, "providers: [", 0o600)
+	_, end := startBlockedCheck(t, "cannot be used")
 	defer end()
 	start := time.Now()
 	if n := countCredentials(); n != 1 {
@@ -230,7 +230,7 @@ func TestHangingCheck(t *testing.T) {
 	if waited := time.Since(start); waited > time.Second {
 		t.Errorf("the next five took %v, want no wait", waited)
 	}
-	write(t, at.path, configOf(provider{match: "[other.example]"}), 0o600)
+	writeFile(t, at.path, configYAML(provider{match: "[other.example]"}), 0o600)
 	end()
 	for start = time.Now(); countCredentials() != 0; time.Sleep(time.Millisecond) {
 		if time.Since(start) > 10*time.Second {
@@ -249,18 +249,18 @@ func TestRegisterBesideLookups(t *testing.T) {
 	must.Do(t, ours.register(former.path, former.dir, kubelet.TokenFuncs{}))
 	ring, first := ours.keyring("", "", "", ""), make(chan int)
 	go func() { first <- countCredentials() }()
-	for len(former.runs(t, "p")) == 0 {
+	for len(former.takeRuns(t, "p")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	must.Do(t, ours.register(next.path, next.dir, kubelet.TokenFuncs{}))
-	write(t, filepath.Join(former.dir, "p.go"), "", 0o600)
+	writeFile(t, filepath.Join(former.dir, "p.go"), "", 0o600)
 	if n := <-first; n != 1 {
 		t.Errorf("%d credentials of the former providers, want 1", n)
 	}
-	if creds, _ := ring.Lookup("other.example/app"); len(creds) != 0 || errorOf(ring) != nil {
-		t.Errorf("%d credentials, %v: want none for another host", len(creds), errorOf(ring))
+	if creds, _ := ring.Lookup("other.example/app"); len(creds) != 0 || lookupError(ring) != nil {
+		t.Errorf("%d credentials, %v: want none for another host", len(creds), lookupError(ring))
 	}
-	if runs := len(next.runs(t, "p")); runs != 1 {
+	if runs := len(next.takeRuns(t, "p")); runs != 1 {
 		t.Errorf("the new provider ran %d times, want 1", runs)
 	}
 }

@@ -40,7 +40,7 @@ const (
 func (s *configState) refresh(now time.Time) configState {
 	newer := configState{names: s.names, checkedAt: now}
 	for _, name := range s.names {
-		state, ok := fileStateOf(name)
+		state, ok := statFile(name)
 		if !ok {
 			return configState{names: s.names}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func fileStateOf(name string) (s fileState, ok bool) {
+func statFile(name string) (s fileState, ok bool) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return s, false

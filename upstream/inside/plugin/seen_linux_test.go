@@ -54,38 +54,38 @@ func TestNotReadAgain(t *testing.T) {
 // TestChangeOfSettledFiles changes files that have not been read for a while, in every possible
 // way. The next lookup must detect each change.
 func TestChangeOfSettledFiles(t *testing.T) {
-	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
+	does, doesNot := configYAML(provider{}), configYAML(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
 		name   string
 		dir    bool
 		lay    func(t *testing.T, dir string)
 		change func(t *testing.T, dir string)
 	}{
-		{"written in place, its time set back", false, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
-			func(t *testing.T, dir string) { overwrite(t, dir+"/c.yaml", does) }},
-		{"in place, in a directory", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
-			func(t *testing.T, dir string) { overwrite(t, dir+"/c.yaml", does) }},
+		{"written in place, its time set back", false, func(t *testing.T, dir string) { writeFile(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) { overwriteFile(t, dir+"/c.yaml", does) }},
+		{"in place, in a directory", true, func(t *testing.T, dir string) { writeFile(t, dir+"/c.yaml", doesNot, 0o600) },
+			func(t *testing.T, dir string) { overwriteFile(t, dir+"/c.yaml", does) }},
 		{"a link to another file", false, func(t *testing.T, dir string) {
-			write(t, dir+"/1", doesNot, 0o600)
-			write(t, dir+"/2", does, 0o600)
-			relink(t, "1", dir+"/c.yaml")
-		}, func(t *testing.T, dir string) { relink(t, "2", dir+"/c.yaml") }},
-		{"a ConfigMap", true, configMap(doesNot, does), func(t *testing.T, dir string) { relink(t, "..2", dir+"/..data") }},
-		{"a file of a ConfigMap", false, configMap(doesNot, does), func(t *testing.T, dir string) { relink(t, "..2", dir+"/..data") }},
-		{"a file more", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+			writeFile(t, dir+"/1", doesNot, 0o600)
+			writeFile(t, dir+"/2", does, 0o600)
+			replaceSymlink(t, "1", dir+"/c.yaml")
+		}, func(t *testing.T, dir string) { replaceSymlink(t, "2", dir+"/c.yaml") }},
+		{"a ConfigMap", true, configMapUpdate(doesNot, does), func(t *testing.T, dir string) { replaceSymlink(t, "..2", dir+"/..data") }},
+		{"a file of a ConfigMap", false, configMapUpdate(doesNot, does), func(t *testing.T, dir string) { replaceSymlink(t, "..2", dir+"/..data") }},
+		{"a file more", true, func(t *testing.T, dir string) { writeFile(t, dir+"/c.yaml", doesNot, 0o600) },
 			func(t *testing.T, dir string) {
-				write(t, dir+"/d.yaml", configOf(provider{name: "q"}), 0o600)
+				writeFile(t, dir+"/d.yaml", configYAML(provider{name: "q"}), 0o600)
 			}},
-		{"in place, a file that came later", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
+		{"in place, a file that came later", true, func(t *testing.T, dir string) { writeFile(t, dir+"/c.yaml", doesNot, 0o600) },
 			func(t *testing.T, dir string) {
-				write(t, dir+"/d.yaml", configOf(provider{name: "q", match: "[registry.exampl2]"}), 0o600)
+				writeFile(t, dir+"/d.yaml", configYAML(provider{name: "q", match: "[registry.exampl2]"}), 0o600)
 				countCredentials()
 				countCredentials()
-				overwrite(t, dir+"/d.yaml", configOf(provider{name: "q"}))
+				overwriteFile(t, dir+"/d.yaml", configYAML(provider{name: "q"}))
 			}},
 		{"a file moved there", false, func(t *testing.T, dir string) {
-			write(t, dir+"/c.yaml", doesNot, 0o600)
-			write(t, dir+"/d.yaml", does, 0o600)
+			writeFile(t, dir+"/c.yaml", doesNot, 0o600)
+			writeFile(t, dir+"/d.yaml", does, 0o600)
 		}, func(t *testing.T, dir string) {
 			must.Do(t, os.Rename(dir+"/d.yaml", dir+"/c.yaml"))
 		}},
@@ -116,18 +116,18 @@ func TestChangeOfSettledFiles(t *testing.T) {
 // files must belong to the configuration that was read.
 func TestChangeAndBack(t *testing.T) {
 	at, dir := newPluginDir(t, provider{}), t.TempDir()
-	write(t, dir+"/1", configOf(provider{}), 0o600)
-	write(t, dir+"/2", configOf(provider{match: "[registry.exampl2]"}), 0o600)
+	writeFile(t, dir+"/1", configYAML(provider{}), 0o600)
+	writeFile(t, dir+"/2", configYAML(provider{match: "[registry.exampl2]"}), 0o600)
 	soon := time.Now().Add(2 * time.Hour)
 	if err := os.Chtimes(dir+"/2", soon, soon); err != nil { // the state of this file is never trusted
 		t.Fatal(err)
 	}
-	relink(t, "1", dir+"/c.yaml")
+	replaceSymlink(t, "1", dir+"/c.yaml")
 	must.Do(t, ours.register(dir+"/c.yaml", at.dir, kubelet.TokenFuncs{}))
 	plugin.ShiftClock(time.Hour)
 	countCredentials()
 	for i, file := range []string{"1", "2", "1"} {
-		relink(t, file, dir+"/c.yaml")
+		replaceSymlink(t, file, dir+"/c.yaml")
 		if n := countCredentials(); n != (i+1)%2 {
 			t.Errorf("change %d: %d credentials, want %d", i, n, (i+1)%2)
 		}
@@ -140,10 +140,10 @@ func TestMemoryMappedWrite(t *testing.T) {
 	at := newPluginDir(t, provider{match: "[registry.exampl2]"})
 	f := must.Get(os.OpenFile(at.path, os.O_RDWR, 0))(t)
 	defer f.Close()
-	does := configOf(provider{})
+	does := configYAML(provider{})
 	text := must.Get(syscall.Mmap(int(f.Fd()), 0, len(does), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED))(t)
 	defer syscall.Munmap(text)
-	copy(text, configOf(provider{match: "[registry.exampl2]"})) // only the first write changes the file's times
+	copy(text, configYAML(provider{match: "[registry.exampl2]"})) // only the first write changes the file's times
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	plugin.ShiftClock(time.Hour)
 	if n := countCredentials(); n != 0 {
@@ -164,9 +164,9 @@ func TestChangeWithinATick(t *testing.T) {
 	at := newPluginDir(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	for i := range 60 {
-		text, want := configOf(provider{match: "[registry.exampl2]"}), 0
+		text, want := configYAML(provider{match: "[registry.exampl2]"}), 0
 		if i%2 == 1 {
-			text, want = configOf(provider{}), 1
+			text, want = configYAML(provider{}), 1
 		}
 		must.Do(t, os.WriteFile(at.path, []byte(text), 0o600))
 		for range 2 {
@@ -177,27 +177,27 @@ func TestChangeWithinATick(t *testing.T) {
 	}
 }
 
-// configMap returns a function that creates a directory like a kubelet's mount of a ConfigMap. It
+// configMapUpdate returns a function that creates a directory like a kubelet's mount of a ConfigMap. It
 // contains two versions of the file.
-func configMap(first, second string) func(*testing.T, string) {
+func configMapUpdate(first, second string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		for name, text := range map[string]string{"/..1": first, "/..2": second} {
 			must.Do(t, os.Mkdir(dir+name, 0o700))
-			write(t, dir+name+"/c.yaml", text, 0o600)
+			writeFile(t, dir+name+"/c.yaml", text, 0o600)
 		}
-		relink(t, "..1", dir+"/..data")
-		relink(t, "..data/c.yaml", dir+"/c.yaml")
+		replaceSymlink(t, "..1", dir+"/..data")
+		replaceSymlink(t, "..data/c.yaml", dir+"/c.yaml")
 	}
 }
 
-func relink(t *testing.T, to, name string) {
+func replaceSymlink(t *testing.T, to, name string) {
 	t.Helper()
 	must.Do(t, os.Symlink(to, name+".part"))
 	must.Do(t, os.Rename(name+".part", name))
 }
 
-// overwrite changes a file's content. It keeps the file's size and all times that can be set.
-func overwrite(t *testing.T, path, text string) {
+// overwriteFile changes a file's content. It keeps the file's size and all times that can be set.
+func overwriteFile(t *testing.T, path, text string) {
 	t.Helper()
 	state := func() (os.FileInfo, syscall.Timespec) {
 		info := must.Get(os.Stat(path))(t)

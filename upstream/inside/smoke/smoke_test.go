@@ -20,14 +20,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-var program = flag.String("program", "", "path of a kubelet that inside/build has built; \"\" builds one")
+var kubeletProgram = flag.String("program", "", "path of a kubelet that inside/build has built; \"\" builds one")
 
 func TestMain(m *testing.M) { node.Main(m) }
 
 const password = canary.Marker + "robot"
 
-// scene is a node with the kubelet of package inside.
-type scene struct {
+// smokeTest is a node with the kubelet of package inside.
+type smokeTest struct {
 	net         *testcloud.FakeNetwork
 	kubelet     *node.Kubelet
 	dir, binDir string
@@ -38,18 +38,18 @@ type scene struct {
 // plugin of the second fails, and the third is added while the kubelet runs.
 func TestThreeRegistries(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	if *program == "" && !isolated.IsRequired("inside") {
+	if *kubeletProgram == "" && !isolated.IsRequired("inside") {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
 	}
-	s := &scene{net: node.NewFakeNetwork(t), dir: t.TempDir(), binDir: t.TempDir()}
-	good, bad := s.registry(t, "good.example", responseScript), s.registry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
-	s.kubelet = node.StartKubelet(t, node.KubeletOptions{Program: kubelet(t), Runtime: node.StartContainerd(t, s.net), BinDir: s.binDir, ProviderConfig: s.config()})
+	s := &smokeTest{net: node.NewFakeNetwork(t), dir: t.TempDir(), binDir: t.TempDir()}
+	good, bad := s.startRegistry(t, "good.example", responseScript), s.startRegistry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
+	s.kubelet = node.StartKubelet(t, node.KubeletOptions{Program: kubeletPath(t), Runtime: node.StartContainerd(t, s.net), BinDir: s.binDir, ProviderConfig: s.kubeletConfig()})
 
-	t.Run("answers", func(t *testing.T) { s.run(t, "good", good) })
-	t.Run("fails", func(t *testing.T) { s.fail(t, "bad", bad) })
+	t.Run("answers", func(t *testing.T) { s.requirePodRuns(t, "good", good) })
+	t.Run("fails", func(t *testing.T) { s.requirePullFailure(t, "bad", bad) })
 	t.Run("is added", func(t *testing.T) {
-		late := s.registry(t, "late.example", responseScript)
-		s.run(t, "late", late)
+		late := s.startRegistry(t, "late.example", responseScript)
+		s.requirePodRuns(t, "late", late)
 		if s.kubelet.LogRecords(t, "Changed credential provider configuration is in use", "late") == nil {
 			t.Error("the log does not say that the configuration has changed")
 		}
@@ -57,11 +57,11 @@ func TestThreeRegistries(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
-// kubelet returns the path of a kubelet with regcred embedded. It builds the kubelet unless
+// kubeletPath returns the path of a kubelet with regcred embedded. It builds the kubelet unless
 // -program is set.
-func kubelet(t *testing.T) string {
-	if *program != "" {
-		return *program
+func kubeletPath(t *testing.T) string {
+	if *kubeletProgram != "" {
+		return *kubeletProgram
 	}
 	path := filepath.Join(t.TempDir(), "kubelet")
 	must.Do(t, inside.Build(t.Context(), path))
@@ -74,42 +74,42 @@ const responseScript = `cat <<'END'
 END
 `
 
-// registry starts a registry with one user, adds a plugin for it to the configuration, and pushes
+// startRegistry starts a registry with one user, adds a plugin for it to the configuration, and pushes
 // an image.
-func (s *scene) registry(t *testing.T, host, script string) (image string) {
+func (s *smokeTest) startRegistry(t *testing.T, host, script string) (image string) {
 	name, _, _ := strings.Cut(host, ".")
 	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.AuthBasic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
 	r.SetUser("robot", password)
 	s.hosts = append(s.hosts, host)
-	write(t, filepath.Join(s.binDir, name), "#!/bin/sh\ncat >/dev/null\n"+script)
+	writeFile(t, filepath.Join(s.binDir, name), "#!/bin/sh\ncat >/dev/null\n"+script)
 	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	for _, host := range s.hosts {
 		name, _, _ := strings.Cut(host, ".")
 		text += fmt.Sprintf("- {name: %s, matchImages: [%s], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n", name, host)
 	}
-	write(t, s.config(), text)
+	writeFile(t, s.kubeletConfig(), text)
 	return r.PushApp(t, "team/app", "v1")
 }
 
-func (s *scene) config() string { return filepath.Join(s.dir, "config.yaml") }
+func (s *smokeTest) kubeletConfig() string { return filepath.Join(s.dir, "config.yaml") }
 
-// write writes a file atomically.
-func write(t *testing.T, path, text string) {
+// writeFile writes a file atomically.
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path+".new", []byte(text), 0o700))
 	must.Do(t, os.Rename(path+".new", path))
 }
 
-// run starts a static pod with an image and waits until it runs.
-func (s *scene) run(t *testing.T, name, image string) {
+// requirePodRuns starts a static pod with an image and waits until it runs.
+func (s *smokeTest) requirePodRuns(t *testing.T, name, image string) {
 	pod := node.NewPod("team", name, image)
 	s.kubelet.AddStaticPod(t, pod)
 	s.kubelet.WaitStaticPodRunning(t, pod)
 }
 
-// fail checks that a static pod reports why it cannot start: in its event, and in its status both
+// requirePullFailure checks that a static pod reports why it cannot start: in its event, and in its status both
 // immediately and during the back-off.
-func (s *scene) fail(t *testing.T, name, image string) {
+func (s *smokeTest) requirePullFailure(t *testing.T, name, image string) {
 	const why = `image credential providers: plugin "bad": exec: exit status 3; stderr: "the cloud is away"`
 	pod := node.NewPod("team", name, image)
 	s.kubelet.AddStaticPod(t, pod)

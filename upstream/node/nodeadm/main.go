@@ -34,13 +34,13 @@ type nodeConfig struct {
 const templateDir = "/usr/share/nodeadm"
 
 func main() {
-	if err := run(os.Args); err != nil {
+	if err := writeKubeletConfig(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "nodeadm:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func writeKubeletConfig(args []string) error {
 	flags, err := os.ReadFile(templateDir + "/flags")
 	if err != nil {
 		return err

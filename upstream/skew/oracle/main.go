@@ -21,13 +21,13 @@ import (
 
 func main() {
 	kubelet.DisableLog()
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	if err := serveQueries(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer) error {
+func serveQueries(in io.Reader, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "oracle")
 	if err != nil {
 		return err
@@ -48,13 +48,13 @@ func run(in io.Reader, out io.Writer) error {
 		case err != nil:
 			return err
 		}
-		if err := answers.Encode(answerQuestion(asker, q)); err != nil {
+		if err := answers.Encode(respondToQuery(asker, q)); err != nil {
 			return err
 		}
 	}
 }
 
-func answerQuestion(asker *vector.VectorRunner, q protocol.Query) protocol.Response {
+func respondToQuery(asker *vector.VectorRunner, q protocol.Query) protocol.Response {
 	v, err := queryVector(asker, q)
 	if err == nil {
 		var data []byte
