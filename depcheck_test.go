@@ -114,8 +114,12 @@ var kubernetesImporters = map[string][]string{
 	"internal/fleet":      {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
 	"internal/testkube":   {"k8s.io/api", "k8s.io/apimachinery"},
 	"internal/pull":       {"k8s.io/cri-api"},
-	"internal/testcri":    {"k8s.io/cri-api"},
-	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
+	"internal/pullsecret": {"k8s.io/apimachinery"},
+
+	"internal/pullsecret/controller": {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
+	"cmd/regcred-controller":         {"k8s.io/client-go"},
+	"internal/testcri":               {"k8s.io/cri-api"},
+	"cmd/regcred":                    {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
 }
 
 // TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes. It
@@ -125,10 +129,13 @@ func TestKubernetes(t *testing.T) {
 	used := map[string]bool{}
 	for _, line := range imports {
 		pkg, dep, _ := strings.Cut(line, "=")
+		pkg = strings.TrimPrefix(pkg, module+"/")
+		if inModules(dep, []string{"sigs.k8s.io/controller-runtime"}) && pkg != "internal/pullsecret/controller" {
+			t.Errorf("%s imports %s", pkg, dep)
+		}
 		if !strings.HasPrefix(dep, "k8s.io/") {
 			continue
 		}
-		pkg = strings.TrimPrefix(pkg, module+"/")
 		if !inModules(dep, kubernetesImporters[pkg]) {
 			t.Errorf("%s imports %s", pkg, dep)
 		}

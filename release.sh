@@ -143,10 +143,10 @@ image() {
 		"${args[@]}" -o "$work/dist/$1.tar" >&2
 }
 
-# name_release DIR sets the release's version in a copy of deploy/: in the chart and in the
+# name_release DIR sets the release's version in a copy of deploy/: in the charts and in the
 # manifests rendered from it. An image tag must not contain a plus sign.
 name_release() {
-	sed -i "s/^version: 0\.0\.0$/version: ${version#v}/; s/^appVersion: v0\.0\.0$/appVersion: $version/" "$1/chart/Chart.yaml"
+	sed -i "s/^version: 0\.0\.0$/version: ${version#v}/; s/^appVersion: v0\.0\.0$/appVersion: $version/" "$1/chart/Chart.yaml" "$1"/charts/*/Chart.yaml
 	sed -i "s/v0\.0\.0/${version//+/_}/" "$1/manifests/regcred.yaml"
 }
 

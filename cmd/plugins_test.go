@@ -31,7 +31,7 @@ var pluginPages = map[string]string{
 }
 
 // nonPluginPrograms lists the programs without a page in docs/plugins.
-var nonPluginPrograms = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
+var nonPluginPrograms = []string{"regcred", "regcred-controller", "docker-credential-regcred", "regcred-credential-provider"}
 
 // buildDir holds the built programs. TestMain creates and removes it.
 var buildDir string

@@ -32,7 +32,7 @@ import (
 
 // releasedPrograms lists the programs of a release.
 var releasedPrograms = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
-	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
+	ecr-credential-provider regcred regcred-controller regcred-credential-provider static-credential-provider token-credential-provider`)
 
 // newReleaseCheckout creates a checkout with tiny programs, and with this repository's
 // release.sh and image builder.
@@ -56,7 +56,7 @@ func newReleaseCheckout(t *testing.T) string {
 	for _, name := range releasedPrograms {
 		files["cmd/"+name+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { println(version) }\n"
 	}
-	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "deploy/chart/*.yaml", "deploy/manifests/*.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
+	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "deploy/chart/*.yaml", "deploy/charts/*/*.yaml", "deploy/manifests/*.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
 		copyRealProgram(t, files, pattern)
 	}
 	dir := t.TempDir()

@@ -148,6 +148,7 @@ func TestDocsJSON(t *testing.T) {
 		"regcred install -o json":    &report.Change{},
 		"regcred status -o json":     &report.Status{},
 		"regcred nodes -o json":      &nodesReport{},
+		"regcred secrets -o json":    &secretsReport{},
 
 		"regcred helper status -o json": &helperReport{},
 	}
@@ -210,7 +211,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrun.go", "pullreport.go", "nodes.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "docs_test.go"} {
+	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrun.go", "pullreport.go", "nodes.go", "secrets.go", "../../internal/pullsecret/status.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "docs_test.go"} {
 		data := must.Get(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(string(data), -1) {
 			names = append(names, m[1])

@@ -23,8 +23,9 @@ import (
 // explainFlags holds the flags of "regcred explain".
 type explainFlags struct {
 	*lookupFlags
-	output *enumFlag
-	dryRun bool
+	output      *enumFlag
+	dryRun      bool
+	pullSecrets string // path of a PullSecretConfig
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -38,12 +39,16 @@ the expected result of the pull. If the node's runtime has mirrors for the
 image, the report lists the hosts that the runtime contacts and the credentials
 sent to each host. Passwords are never shown.
 
+With --pull-secrets, list instead which namespaces get which credentials from
+regcred-controller, without running plugins.
+
 The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 1 if something failed.`,
 		Example: `  regcred explain registry.example/team/app:1.2
   sudo regcred explain --as-kubelet registry.example/team/app:1.2
   sudo regcred explain --as-kubelet --pod team/app-1 registry.example/team/app:1.2
   regcred explain --dry-run --config providers.yaml registry.example/team/app
+  regcred explain --pull-secrets pull-secrets.yaml --config providers.yaml
   regcred explain -o json registry.example/team/app | jq .verdict`,
 	}
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
@@ -51,6 +56,14 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	e.lookupFlags = addLookupFlags(cmd)
 	a.addKubeletFlags(cmd)
 	addTargetArgs(cmd, func(ctx context.Context, tgt regcred.Request) error { return a.explain(ctx, e, tgt) })
+	cmd.Flags().StringVar(&e.pullSecrets, "pull-secrets", "", "`path` of a PullSecretConfig to explain, instead of IMAGE")
+	argsOfImage := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if e.pullSecrets != "" {
+			return optionalArgs()(cmd, args)
+		}
+		return argsOfImage(cmd, args)
+	}
 	return cmd
 }
 
@@ -65,6 +78,12 @@ func (e *explainFlags) check() error {
 func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request) error {
 	if err := e.check(); err != nil {
 		return err
+	}
+	if e.pullSecrets != "" {
+		if tgt.Registry != "" || e.queriesCluster() {
+			return usageError("", "--pull-secrets excludes --registry, --pod and --service-account")
+		}
+		return a.explainPullSecrets(ctx, e)
 	}
 	n := a.localNode().NewReader()
 	o, err := a.findOrigin(ctx, n, node.FindOptions{AllowNone: true, NeedBinDir: !e.dryRun})

@@ -19,6 +19,8 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/pullsecret"
+	"github.com/regcred/regcred/internal/pullsecret/manifest"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -30,6 +32,7 @@ type rbacFlags struct {
 	namespaces     []string
 	pullSecrets    bool
 	name           string
+	controlled     string // path of a PullSecretConfig
 }
 
 func (a *app) rbacCmd() *cobra.Command {
@@ -47,10 +50,15 @@ configured audiences. Any other identity needs permission to read service
 accounts and pods, to request tokens and, with --pull-secrets, to read secrets,
 but does not need permission for audiences.
 
+With --pull-secret-config, print the roles and admission policies that
+regcred-controller needs as --service-account. They allow only the Secrets in
+the file. The MutatingAdmissionPolicy needs Kubernetes 1.36.
+
 The exit code is 0, or 3 if no permission is needed.`,
 		Example: `  regcred rbac providers.yaml | kubectl apply -f -
   sudo regcred rbac --as-kubelet
-  regcred rbac --service-account kube-system/prepuller --namespace team providers.yaml`,
+  regcred rbac --service-account kube-system/prepuller --namespace team providers.yaml
+  regcred rbac --pull-secret-config pull-secrets.yaml --service-account regcred-system/regcred-controller providers.yaml`,
 		Args: optionalArgs("PATH"),
 	}
 	f.output = addOutputFlag(cmd, "yaml", "json")
@@ -61,6 +69,7 @@ The exit code is 0, or 3 if no permission is needed.`,
 	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods; a role in this namespace is printed instead of a cluster role; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "also allow reading secrets, for the pods' image pull secrets")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
+	flags.StringVar(&f.controlled, "pull-secret-config", "", "`path` of a PullSecretConfig; print what regcred-controller needs for it")
 	a.addKubeletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.rbac(cmd.Context(), f, strings.Join(args, ""))
@@ -77,6 +86,9 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	if err != nil {
 		return err
 	}
+	if f.controlled != "" {
+		return a.rbacOfController(ctx, f, cfg)
+	}
 	audiences := doctor.Audiences(cfg)
 	rules := a.policyRules(f, who, audiences)
 	if len(rules) == 0 {
@@ -87,12 +99,49 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	}
 	objects := f.roleObjects(who, rules)
 	if f.output.value == "json" {
-		return a.WriteForeignJSON(struct {
-			metav1.TypeMeta
-			Items []any `json:"items"`
-		}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.writeList(objects)
 	}
 	return a.writeManifests(manifestComment(who, cfg), objects)
+}
+
+// rbacOfController prints the roles and policies of regcred-controller.
+func (a *app) rbacOfController(ctx context.Context, f *rbacFlags, cfg *config.Config) error {
+	if !f.serviceAccount.isSet() || len(f.namespaces) > 0 || f.pullSecrets {
+		return usageError("", "--pull-secret-config requires --service-account, and excludes --namespace and --pull-secrets")
+	}
+	file, err := pullsecret.Load(ctx, f.controlled)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	data, err := manifest.Render(file, cfg, manifest.Options{
+		Namespace: f.serviceAccount.namespace, ServiceAccount: f.serviceAccount.name, Name: f.name, Inject: true,
+	})
+	if err != nil {
+		return err
+	}
+	if f.output.value == "yaml" {
+		return a.WriteRaw(data)
+	}
+	var objects []any
+	for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		var o any
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			return err
+		}
+		objects = append(objects, o)
+	}
+	return a.writeList(objects)
+}
+
+// writeList prints objects as a List in JSON.
+func (a *app) writeList(objects []any) error {
+	return a.WriteForeignJSON(struct {
+		metav1.TypeMeta
+		Items []any `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 }
 
 // policyRules returns the rules that who needs. If none exist, it prints the

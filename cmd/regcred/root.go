@@ -29,7 +29,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Diagnose", []*cobra.Command{a.explainCmd(), a.doctorCmd(), a.validateCmd()}},
 		{"Get and pull", []*cobra.Command{a.getCmd(), a.pullCmd(), a.prepullCmd(), a.execCmd(), a.helperCmd()}},
 		{"Nodes", []*cobra.Command{a.installCmd(), a.statusCmd(), a.rollbackCmd(), a.uninstallCmd(), a.serveCmd()}},
-		{"Clusters", []*cobra.Command{a.nodesCmd(), a.rbacCmd()}},
+		{"Clusters", []*cobra.Command{a.nodesCmd(), a.secretsCmd(), a.rbacCmd()}},
 		{"Plugins", []*cobra.Command{pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd())}},
 		{"Convert and generate", []*cobra.Command{a.convertCmd(), a.schemaCmd()}},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/embedded"
 	"github.com/regcred/regcred/internal/node"
+	controlled "github.com/regcred/regcred/internal/pullsecret"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
@@ -48,7 +49,7 @@ Each PATH is checked as a separate configuration.
 PATH can also be a docker config.json, an auth.json, a .dockercfg, a manifest
 with Secrets, or a container runtime's registries.yaml, hosts.toml, certs.d
 directory, config.toml or registries.conf; the type is detected. Secret values
-are never shown.
+are never shown. A PullSecretConfig is checked for regcred-controller.
 
 A configuration inside another file is found and checked too: a Talos or EKS
 machine configuration, a Cluster API object, a ConfigMap, user data, a
@@ -161,6 +162,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) ([]*report.Validation, error) {
 	data := readFileIfPossible(path) // if nil, config.Load returns the error
 	if path != "" {
+		if controlled.IsPullSecretConfig(data) {
+			f, err := controlled.Parse(path, data)
+			if err != nil {
+				return []*report.Validation{report.ValidatePullSecretConfig(path, 0, err)}, nil
+			}
+			return []*report.Validation{report.ValidatePullSecretConfig(path, len(f.Targets()), nil)}, nil
+		}
 		if r, err := doctor.ValidateRuntimeFile(path, data); r != nil || err != nil {
 			return []*report.Validation{r}, err
 		}
@@ -251,6 +259,10 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r)
 		return
 	}
+	if r.PullSecrets != nil {
+		renderPullSecretConfig(t, r)
+		return
+	}
 	if r.RuntimeFile != "" {
 		renderRuntimeFile(t, r)
 		renderFindings(t, r)
@@ -272,6 +284,14 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", path, terminal.FormatCount(len(r.Problems), "problem"), refused))
 	}
 	renderFindings(t, r)
+}
+
+func renderPullSecretConfig(t *terminal.Text, r *report.Validation) {
+	if r.Valid {
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: pull secrets (registries and images: %d), accepted by regcred-controller", r.Path, r.PullSecrets.Targets))
+		return
+	}
+	t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: regcred-controller would not start", r.Path, terminal.FormatCount(len(r.Problems), "problem")))
 }
 
 func renderFindings(t *terminal.Text, r *report.Validation) {

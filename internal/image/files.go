@@ -18,7 +18,7 @@ import (
 // commandPrograms are in bin/ of the image, and pluginPrograms in plugins/.
 // docker-credential-regcred is not included, because nodes do not use it.
 var (
-	commandPrograms = []string{"regcred", "regcred-credential-provider"}
+	commandPrograms = []string{"regcred", "regcred-controller", "regcred-credential-provider"}
 	pluginPrograms  = []string{
 		"acr-credential-provider", "auth-provider-gcp", "dockerconfig-credential-provider",
 		"ecr-credential-provider", "static-credential-provider", "token-credential-provider",

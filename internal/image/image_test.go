@@ -75,7 +75,7 @@ func TestContents(t *testing.T) {
 		got = append(got, fmt.Sprintf("%o %s", h.Mode, h.Name))
 	}
 	want := []string{
-		"644 LICENSE", "755 bin", "755 bin/regcred", "755 bin/regcred-credential-provider", "755 etc", "644 etc/passwd", "755 plugins",
+		"644 LICENSE", "755 bin", "755 bin/regcred", "755 bin/regcred-controller", "755 bin/regcred-credential-provider", "755 etc", "644 etc/passwd", "755 plugins",
 		"755 plugins/acr-credential-provider", "755 plugins/auth-provider-gcp", "755 plugins/dockerconfig-credential-provider",
 		"755 plugins/ecr-credential-provider", "755 plugins/static-credential-provider", "755 plugins/token-credential-provider",
 	}

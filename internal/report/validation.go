@@ -30,6 +30,7 @@ type Validation struct {
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *CredentialFile   `json:"credentials,omitempty"` // set for a docker config or pull secrets
+	PullSecrets    *PullSecretConfig `json:"pullSecrets,omitempty"` // set for a PullSecretConfig
 	RuntimeFile    string            `json:"runtimeFile,omitempty"` // kind of a container runtime's file, such as "hosts.toml"
 	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects the file
 	Findings       []finding.Finding `json:"findings"`              // lint findings
@@ -43,6 +44,18 @@ type CredentialFile struct {
 	Kind    pullsecret.Kind `json:"kind"`
 	Secrets int             `json:"secrets,omitempty"` // number of Secrets in a manifest
 	Logins  int             `json:"logins"`            // number of registries for which the kubelet finds a user name
+}
+
+// PullSecretConfig describes a file of regcred-controller.
+type PullSecretConfig struct {
+	Targets int `json:"targets"` // number of registries and images; 0 if the file is invalid
+}
+
+// ValidatePullSecretConfig returns the result for a PullSecretConfig. err is the parser's error.
+func ValidatePullSecretConfig(path string, targets int, err error) *Validation {
+	v := &Validation{Path: path, Valid: err == nil, PullSecrets: &PullSecretConfig{targets}, Problems: []Problem{}, Findings: []finding.Finding{}}
+	v.addProblems(err)
+	return v
 }
 
 // ValidateCredentials checks a docker config or a manifest with Secrets. It returns nil

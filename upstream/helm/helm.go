@@ -58,14 +58,19 @@ func BuildHelm(dir string) (string, error) {
 	return path, os.Symlink(cached, path)
 }
 
-// ChartDir returns the chart's directory.
-func ChartDir(t testing.TB) string {
+// ChartDir returns the directory of the chart for nodes.
+func ChartDir(t testing.TB) string { return deployDir(t, "chart") }
+
+// PullSecretsChartDir returns the directory of the chart for pull secrets.
+func PullSecretsChartDir(t testing.TB) string { return deployDir(t, "charts", "pull-secrets") }
+
+func deployDir(t testing.TB, elem ...string) string {
 	t.Helper()
 	root, err := plugins.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(root, "deploy", "chart")
+	return filepath.Join(append([]string{root, "deploy"}, elem...)...)
 }
 
 // Helm runs helm commands with their own home directory.

@@ -31,6 +31,9 @@ func BinDir() string { return filepath.Join(testRunDir(), "bin") }
 // RegcredPath returns the path of the regcred program.
 func RegcredPath() string { return programPath("regcred") }
 
+// ControllerPath returns the path of the regcred-controller program.
+func ControllerPath() string { return programPath("regcred-controller") }
+
 // DispatcherPath returns the path of the plugin that "regcred install" installs for a kubelet.
 func DispatcherPath() string { return programPath(plugins.Dispatcher) }
 
@@ -49,6 +52,7 @@ func buildAll(ctx context.Context, dir string, more ...string) error {
 	jobs := append(kubernetesBuildJobs(ctx, programs, append([]string{"kube-apiserver"}, more...)),
 		func() error { _, err := plugins.BuildInRepository(programs, "node/waiter"); return err },
 		func() error { _, err := plugins.Build(programs, "regcred"); return err },
+		func() error { _, err := plugins.Build(programs, "regcred-controller"); return err },
 		func() error { _, err := plugins.Build(programs, plugins.Dispatcher); return err },
 		func() error { _, err := plugins.BuildUpstreamECR(bin); return err },
 	)
