@@ -56,8 +56,8 @@ fails. The steps are the reference, the matching providers, the credentials
 (plugins are run), the runtime's mirror hosts and, for each host, the
 DNS lookup, connection, TLS handshake, auth challenge, token request and
 manifest request, trying each credential in turn.
-If the pull would fail, the last line is the root cause and the edit that fixes it.
-The runtime's proxies and CA certificates are used. Nothing is pulled.
+If the pull would fail, the last line is the root cause and the edit that fixes
+it. The runtime's proxies and CA certificates are used. Nothing is pulled.
 
 With --kube, also check the cluster: whether the API server responds, which
 identity it sees, and whether this identity can read the objects that a pull
