@@ -142,7 +142,7 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	if testing.Short() {
 		return // do not build the dispatcher
 	}
-	must.Do(t, os.Rename(filepath.Join(buildPrograms(t), generation.DispatcherName), w.Plugins[0]))
+	must.Do(t, os.Rename(filepath.Join(buildPrograms(t, generation.DispatcherName), generation.DispatcherName), w.Plugins[0]))
 	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a copy of the dispatcher as a plugin: %v", err)
 	}

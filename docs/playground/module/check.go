@@ -13,7 +13,6 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/textfmt"
@@ -31,7 +30,6 @@ type checker struct {
 	cfg           *config.Config
 	invalid       error // why the kubelet would not start, for explain
 	unchecked     error // the text exceeds a limit of this program
-	findings      []finding.Finding
 	lastResponse  map[string]any
 }
 
@@ -70,7 +68,6 @@ func (r *checker) parseText(text, kubelet string) {
 	v, failed := report.Validate(messageFileName, cfg, err, selected, "")
 	if failed == nil {
 		v.ApplyFilter(&report.Filter{})
-		r.findings = v.Findings
 	}
 	setResult(r.lastResponse, "validation", v, failed)
 }
@@ -103,7 +100,7 @@ func (r *checker) explainImage(image string) (*report.Explanation, error) {
 	if ex.Error != "" {
 		return nil, errors.New(ex.Error)
 	}
-	x.AddProviders(r.cfg, ex, r.findings)
+	x.AddProviders(r.cfg, ex, report.LintFindings(r.cfg, ""))
 	x.SetVerdict()
 	return x, nil
 }
