@@ -53,7 +53,7 @@ const Kind = "CredentialProviderConfig"
 var mentionPattern = regexp.MustCompile(`(?i)CredentialProviderConfig`)
 
 // Find returns the configurations inside a file. It returns none if the file itself is a
-// configuration.
+// configuration or a list of them, also after empty YAML documents. The kubelet rejects the latter.
 func Find(data []byte) []Config {
 	if len(data) > maxSize {
 		return nil
@@ -76,14 +76,15 @@ func (f *finder) add(c Config) {
 
 // search searches a text, whose lines are the lines of the file.
 func (f *finder) search(text []byte, where string, depth int) {
-	docs := parseDocuments(text)
-	for i, doc := range docs {
+	docs, first := parseDocuments(text), true
+	for _, doc := range docs {
 		if doc.Kind != yaml.MappingNode && doc.Kind != yaml.SequenceNode {
 			continue
 		}
-		if depth == 1 && i == 0 && isConfig(doc) {
+		if depth == 1 && first && (isConfig(doc) || doc.Kind == yaml.SequenceNode && slices.ContainsFunc(doc.Content, isConfig)) {
 			return
 		}
+		first = false
 		at := where
 		if len(docs) > 1 && kindOf(doc) != "" {
 			at = strings.TrimPrefix(where+": "+kindOf(doc), ": ")

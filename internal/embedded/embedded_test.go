@@ -78,6 +78,16 @@ func checkLines(t *testing.T, file string, c Config) {
 	}
 }
 
+
+// TestNotEmbedded verifies that a file that the kubelet rejects is not accepted as one that contains a configuration.
+func TestNotEmbedded(t *testing.T) {
+	const text = "kind: CredentialProviderConfig\nproviders: []\n"
+	for _, file := range []string{text, "---\n---\n" + text, "# x\n---\n" + text, "[{kind: CredentialProviderConfig}]\n"} {
+		if got := Find([]byte(file)); len(got) > 0 {
+			t.Errorf("%q: %+v", file, got)
+		}
+	}
+}
 func FuzzFind(f *testing.F) {
 	f.Add([]byte("a: |\n" + indent(config, "  ")))
 	f.Add([]byte("a:\n" + indent(config, "  ") + "b: {kind: CredentialProviderConfig}\n"))
