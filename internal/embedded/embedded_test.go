@@ -78,7 +78,6 @@ func checkLines(t *testing.T, file string, c Config) {
 	}
 }
 
-
 // TestNotEmbedded verifies that a file that the kubelet rejects is not accepted as one that contains a configuration.
 func TestNotEmbedded(t *testing.T) {
 	const text = "kind: CredentialProviderConfig\nproviders: []\n"
