@@ -257,3 +257,5 @@ replace (
 	sigs.k8s.io/json => sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.3.3
 )
+
+replace github.com/fsnotify/fsnotify => github.com/fsnotify/fsnotify v1.9.0
