@@ -156,6 +156,7 @@ install_packages() {
 	command -v containerd >/dev/null || missing+=(containerd)
 	command -v gcc >/dev/null || missing+=(gcc libc6-dev)
 	command -v patch >/dev/null || missing+=(patch)
+	command -v curl >/dev/null || missing+=(curl)
 	command -v systemd-analyze >/dev/null || missing+=(systemd)
 	if ! $quick; then
 		command -v runc >/dev/null || missing+=(runc)
@@ -237,6 +238,7 @@ require=()
 command -v docker-registry >/dev/null && command -v htpasswd >/dev/null && require+=(docker-registry)
 command -v systemctl >/dev/null && command -v systemd-analyze >/dev/null && require+=(systemd)
 command -v promtool >/dev/null && require+=(prometheus)
+command -v curl >/dev/null && require+=(curl)
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -eq 0 ]; then
 	command -v containerd >/dev/null && require+=(containerd)
 	$release && command -v chromium >/dev/null && unshare --net true 2>/dev/null && require+=(chromium)

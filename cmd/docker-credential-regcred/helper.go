@@ -30,8 +30,8 @@ type helper struct {
 	runTimeout time.Duration // timeout of the whole run
 }
 
-// Get returns the credential that a kubelet would try first. If there is no credential, it returns
-// the protocol's "not found" error. If a provider failed, it returns a different error.
+// Get returns the credential that a kubelet would try first. It returns the protocol's
+// "not found" error if no provider has a credential. If a provider failed, it returns a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)
 	if err != nil && !errors.Is(err, dockerhelper.ErrNotRegistry) {
@@ -79,8 +79,8 @@ func (h helper) callProviders(ctx context.Context, requests []regcred.Request) (
 	return found, credentials.NewErrCredentialsNotFound()
 }
 
-// callService requests a credential from the node's credential service. If the service has none, the
-// client's own configuration may have one, so that is an error.
+// callService requests a credential from the node's credential service. A service
+// without a credential is an error, because the client's own configuration may have one.
 func (h helper) callService(ctx context.Context, server string) (found login, err error) {
 	sel, err := h.machine.serviceSelector()
 	if err != nil {

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.BinDir, "bin-dir", "", "`directory` of the plugins")
 	flags.StringVar(&o.socket, "plugin-socket", "", "`path` of the socket to the container that runs the plugins")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: the pod's service account)")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease; without it there is no leader election")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the Lease; empty disables leader election")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", "0", "`address` of the metrics, such as :9477; 0 disables them")
 	flags.StringVar(&o.HealthAddress, "health-address", "", "`address` of /healthz and /readyz; empty disables them")
 	flags.DurationVar(&o.ReloadInterval, "reload-interval", 0, "how often the configuration files are read (default 10s)")

@@ -32,7 +32,7 @@ type pullSecretRuleReport struct {
 type pullSecretTargetReport struct {
 	pullsecret.Target
 	Secrets []pullSecretSource `json:"secrets"`
-	Reason  string             `json:"reason,omitempty"` // why there is none
+	Reason  string             `json:"reason,omitempty"` // why the list is empty
 }
 
 // pullSecretSource names a Secret and the providers of its credential. The first one that has a

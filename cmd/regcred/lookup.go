@@ -167,7 +167,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt regcred.Request) (regcred.Ex
 	return a.explainRequest(cfg, tgt, "for the registry with this name, use --registry "+terminal.QuoteShellWord(tgt.Image))
 }
 
-// explainImage is like explainTarget, but for commands that accept only images.
+// explainImage is like explainTarget. It is used by commands that accept only images.
 func (a *app) explainImage(cfg *config.Config, image string) (regcred.Explanation, error) {
 	return a.explainRequest(cfg, regcred.Request{Image: image}, "for the registry with this name, add the repository: "+terminal.QuoteShellWord(image+"/REPOSITORY"))
 }

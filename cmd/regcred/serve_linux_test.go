@@ -22,6 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/serve/client"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // serveProcess is a running "regcred serve".
@@ -51,8 +52,8 @@ func startServe(t *testing.T, args ...string) *serveProcess {
 	must.Do(t, os.WriteFile(s.path("bin/example"), fmt.Appendf(nil, examplePlugin, s.path("runs"), "", `"registry.example":{"username":"ci","password":"example-password"}`), 0o755))
 	must.Do(t, os.WriteFile(s.path("bin/empty"), fmt.Appendf(nil, examplePlugin, s.path("runs"), "echo starting >&2", ""), 0o755))
 	config := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
-	for name, pattern := range map[string]string{"example": "registry.example", "empty": "empty.example"} {
-		config += fmt.Sprintf("- {name: %s, apiVersion: credentialprovider.kubelet.k8s.io/v1, matchImages: [%s], defaultCacheDuration: 0s}\n", name, pattern)
+	for _, p := range [][2]string{{"example", "registry.example"}, {"empty", "empty.example"}} {
+		config += fmt.Sprintf("- {name: %s, apiVersion: credentialprovider.kubelet.k8s.io/v1, matchImages: [%s], defaultCacheDuration: 0s}\n", p[0], p[1])
 	}
 	must.Do(t, os.WriteFile(s.path("providers.yaml"), []byte(config), 0o600))
 	s.start(args...)
@@ -198,7 +199,7 @@ func TestServeErrors(t *testing.T) {
 // TestServeDocs runs the examples of docs/serve.md.
 func TestServeDocs(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
+		testenv.SkipUnlessAvailable(t, "curl", "curl is not installed")
 	}
 	s := startServe(t)
 	doc := string(must.Get(os.ReadFile("../../docs/serve.md"))(t))

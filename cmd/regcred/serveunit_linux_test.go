@@ -13,6 +13,7 @@ import (
 
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/serve/client"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // serveRoot returns a file tree with the service's units.
@@ -97,7 +98,7 @@ func TestServeOpenRC(t *testing.T) {
 // the service stops, and that plugins do not get systemd's variables.
 func TestServeActivation(t *testing.T) {
 	if _, err := exec.LookPath("systemd-socket-activate"); err != nil {
-		t.Skip("systemd-socket-activate is not installed")
+		testenv.SkipUnlessAvailable(t, "systemd", "systemd-socket-activate is not installed")
 	}
 	s := startServe(t) // only for its files
 	_ = s.cmd.Process.Kill()

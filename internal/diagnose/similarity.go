@@ -38,7 +38,7 @@ type patternComparison struct {
 	equalPrefixLabels, equalSuffixLabels int      // number of labels that agree, from the left and from the right
 	relation                             domainRelation
 
-	correctedLabels []string // the pattern's labels after the one edit after which the host matches; nil if there is none
+	correctedLabels []string // the pattern's labels after the one edit after which the host matches; nil if no edit suffices
 }
 
 func newPatternComparison(pattern, image location.Location) *patternComparison {
@@ -64,7 +64,7 @@ func newPatternComparison(pattern, image location.Location) *patternComparison {
 }
 
 // correctLabels returns the pattern's labels after the one edit after which the host matches. It
-// returns nil if there is no such edit, or if the two names may well be those of different hosts.
+// returns nil if there is no such edit, or if the two names probably belong to different hosts.
 func (c *patternComparison) correctLabels() []string {
 	if len(c.patternLabels) != len(c.imageLabels) {
 		if !strings.Contains(c.pattern.Host, "*") && len(c.imageLabels) > 1 && len(c.image.Host) > 8 && spelling.Distance(c.pattern.Host, c.image.Host) == 1 {
@@ -100,7 +100,7 @@ func (c *patternComparison) correctLabels() []string {
 }
 
 // correctLabel returns a pattern's label after the one edit after which it matches got. It returns ""
-// if there is none, if the difference is a digit, or if it is in a word with fewer than least letters.
+// if no edit suffices, if the difference is a digit, or if it is in a word with fewer than least letters.
 func correctLabel(want, got string, least int) string {
 	withoutDigits := func(s string) string {
 		return strings.Map(func(r rune) rune {

@@ -209,7 +209,7 @@ func firstPerHost(logins []Credential) (first, differ []Credential) {
 // PutCredentials returns docker's file with one credential for each host. The credential replaces
 // the existing entries and helpers for the host and for the images. If a host has several
 // credentials, PutCredentials uses the first and returns those that differ from it. data is nil if
-// there is no file.
+// the file does not exist.
 func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Credential, err error) {
 	if data == nil {
 		data = []byte("{}")

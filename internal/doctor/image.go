@@ -189,7 +189,7 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	}
 	switch {
 	case len(res.Credentials) == 0 && ownCredential:
-		i.findings.addStep("credentials", finding.SeverityOK, "", "the kubelet has none and sends no credential; %s has its own", i.result.Route.Runtime)
+		i.findings.addStep("credentials", finding.SeverityOK, "", "the kubelet sends no credential; %s has its own", i.result.Route.Runtime)
 		return true
 	case refused && len(res.Credentials) == 0:
 		i.findings.addStep("pull", finding.SeverityError, "", "would fail: the kubelet has no credential, because a credential source failed")

@@ -96,8 +96,8 @@ type Image struct {
 
 	findings  *checkResults
 	result    *ImageResult
-	keyEdit   string // the edit after which a pull secret's key matches; "" if there is none
-	unmatched int    // 1 + the index in ..goList of the finding that no provider matches; 0 if one matches
+	keyEdit   string // the edit after which a pull secret's key matches; "" if no edit helps
+	unmatched int    // 1 + the index in findings.list of the finding that no provider matches; 0 if one matches
 }
 
 // dockerConfigOrigin returns the origin with the directories of docker config files, or nil.

@@ -330,8 +330,8 @@ func (f *finder) searchLines(content []byte, n *yaml.Node, where string, depth i
 	}
 }
 
-// literalText returns the content of a literal block scalar. Its lines and columns are those of the
-// file.
+// literalText returns the content of a literal block scalar, with the same lines and columns
+// as in the file.
 func literalText(text []byte, n *yaml.Node) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	out := bytes.Repeat([]byte("\n"), n.Line)

@@ -99,8 +99,8 @@ func (s Store) Current() (number int, err error) {
 	return readCurrentLink(s.Path(currentLink), s.FS.Readlink)
 }
 
-// ListNumbers returns the numbers of all generations in ascending order. A file in place of the
-// directory contains none.
+// ListNumbers returns the numbers of all generations in ascending order. If the
+// directory's path is a file, the list is empty.
 func (s Store) ListNumbers() (list []int, err error) {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	if err != nil && !inroot.IsMissing(err) {

@@ -72,7 +72,7 @@ func (in *Installer) gatherFiles(ctx context.Context, d DesiredState, from *gene
 	case !isEmptyList(cfg, err):
 		return nil, nil, in.withKubeletVersion(err)
 	case !hasEntries(from):
-		return nil, nil, withHint("add a provider to the configuration; later installs may have none", "the first configuration on a node needs a provider, because the kubelet does not start without one: %w", err)
+		return nil, nil, withHint("add a provider to the configuration; a later install may remove it", "the first configuration on a node needs a provider, because the kubelet does not start without one: %w", err)
 	}
 	for _, f := range cfg.Files() {
 		list = append(list, generation.SourceFileFromBytes(generation.ConfigFilePath(configFileName(f.Name)), 0o600, f.Data()))

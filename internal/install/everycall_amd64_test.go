@@ -41,7 +41,7 @@ var everyCall = flag.Bool("everycall", false, "interrupt regcred at every system
 //   - "regcred uninstall" restores the node and leaves nothing.
 func TestEveryCall(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program")
+		t.Skip("builds the program regcred, which takes too long for -short")
 	}
 	fileSystems := map[string]string{"": t.TempDir()}
 	if *everyCall {
@@ -345,7 +345,7 @@ func (f *callFixture) checkUninstall(w *fakeNode, fail func(string, ...any)) {
 // without effect, or succeed.
 func TestFullFileSystem(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program")
+		t.Skip("builds the program regcred, which takes too long for -short")
 	}
 	args, interval := []string{}, 20
 	if *everyCall {

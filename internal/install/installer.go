@@ -118,7 +118,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	}
 }
 
-// notDirectoryError returns the error for another file in place of a directory.
+// notDirectoryError returns the error for a path that must be a directory.
 func (in *Installer) notDirectoryError(name string) error {
 	return withHint(in.moveHint(name), "%s is not a directory", in.fs().HostPath(name))
 }

@@ -145,7 +145,7 @@ func (c *generationChange) compareProviders(ctx context.Context, before, after *
 	return warnings, nil
 }
 
-// withAdvice adds a hint to an error that has none.
+// withAdvice adds a hint to an error without one.
 func (c *generationChange) withAdvice(err error) error {
 	if _, hinted := errors.AsType[*node.HintError](err); hinted {
 		return err

@@ -47,8 +47,8 @@ func newProgressTimer(ctx context.Context, host string, before time.Duration) (c
 		TLSHandshakeStart: sending,
 		GotConn:           func(httptrace.GotConnInfo) { waiting() }, // HTTP/2 may still wait for a stream
 		WroteHeaders:      sending,
-		// Not Got1xxResponse: it would disable net/http's limit on these responses. They are no
-		// progress, because a server can send them forever.
+		// Not Got1xxResponse: it would disable net/http's limit on these responses. They do
+		// not count as progress, because a server can send them forever.
 		Got100Continue:       p.continueUpload,
 		WroteRequest:         func(httptrace.WroteRequestInfo) { sending() },
 		GotFirstResponseByte: sending,

@@ -28,7 +28,7 @@ type token struct {
 	value   string
 	expires time.Time // zero if it does not expire
 
-	redirectedTo string // host to which the token server redirected, and to which the credential was not sent; "" if there is none
+	redirectedTo string // host to which the token server redirected, and to which the credential was not sent; "" without a redirect
 }
 
 // errRedirected is returned if a response to a request without the credential is about that request only.

@@ -66,7 +66,7 @@ func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
 		}
 	}
 	for _, d := range rd.misplacedDropIns(s) {
-		report(filePosition{file: d.dir}, fmt.Sprintf("systemd does not read the drop-ins in this directory (%s): there is no unit %s", strings.Join(d.files, ", "), d.owner), d.fix())
+		report(filePosition{file: d.dir}, fmt.Sprintf("systemd does not read the drop-ins in this directory (%s): the unit %s does not exist", strings.Join(d.files, ", "), d.owner), d.fix())
 	}
 	for _, w := range rd.nextCommandWords(s) {
 		if strings.TrimLeft(w.text, typographicChars) != w.text {

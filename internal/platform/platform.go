@@ -52,7 +52,7 @@ func (e *NoImageError) Error() string {
 }
 
 // Select returns the descriptor of the image that a runtime pulls for a platform. It returns a
-// [*NoImageError] if there is none. The descriptor has a platform, also if the index lists none.
+// [*NoImageError] if the index has no such image. The descriptor has a platform, even if the index lists none.
 func (r Rules) Select(ctx context.Context, index v1.Descriptor, want v1.Platform, source Source) (v1.Descriptor, error) {
 	missing := &NoImageError{Want: want}
 	for depth := 0; ; depth++ {

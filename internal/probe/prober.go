@@ -66,7 +66,7 @@ type Result struct {
 	Status       int           `json:"status,omitempty"`       // status of the last manifest response
 	Accepted     int           `json:"-"`                      // index of the accepted credential; -1 means none
 	CanPull      bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
-	Untested     string        `json:"untested,omitempty"`     // what the runtime sends, but regcred did not, so that the result is unknown
+	Untested     string        `json:"untested,omitempty"`     // the credential that only the runtime sends, so that the result is unknown
 	Digest       string        `json:"digest,omitempty"`       // manifest digest reported by the host
 	MediaType    string        `json:"mediaType,omitempty"`    // media type reported by the host
 	Platforms    []string      `json:"platforms,omitempty"`    // platforms in an index

@@ -36,7 +36,7 @@ type Credential struct {
 	auth plugin.AuthConfig
 }
 
-// Outcome is what the exchanger knows about a provider's targets.
+// Outcome contains the credentials and errors of a provider's targets.
 type Outcome struct {
 	Credentials map[Target]Credential // also while a newer one is being fetched, or cannot be
 	Errors      map[Target]error      // the last failure; a target may have both

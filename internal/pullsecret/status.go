@@ -38,7 +38,7 @@ type Entry struct {
 	Removed  time.Time `json:"removed,omitzero"` // when it was removed from the configuration
 }
 
-// Status is what a Secret's annotations record, so that a restarted controller continues without
+// Status is recorded in a Secret's annotations, so that a restarted controller continues without
 // calling a provider.
 type Status struct {
 	ConfigHash string

@@ -151,7 +151,7 @@ func canonicalServer(server string) string {
 }
 
 // authFileFor returns the first file with a credential for a repository, and its line. It returns ""
-// if there is none. A credential for a host or a path also applies to the repositories below it.
+// if no file has one. A credential for a host or a path also applies to the repositories below it.
 // image is the image that the kubelet requests.
 func (c *Config) authFileFor(repository, image string) (file string, line int) {
 	for _, a := range slices.Concat(c.namespacedAuth(image), c.credentialFiles) {

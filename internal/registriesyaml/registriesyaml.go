@@ -337,7 +337,7 @@ func (c *checker) checkMirror(m mappingEntry, credentials []credential) (hosts [
 	own := slices.IndexFunc(credentials, func(k credential) bool { return k.key == m.key })
 	if own >= 0 && m.key != registry.DockerHub && m.key != "*" && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) {
 		c.addFinding("mirror-own-login", finding.SeverityInfo, credentials[own].line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
-			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
+			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and configs has no credential for %s", m.key, strings.Join(hosts, ", "))
 	}
 	return hosts
 }

@@ -227,7 +227,7 @@ func TestProtocolSwitch(t *testing.T) {
 	}()
 	host := listener.Addr().String()
 	err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: "http://" + host})
-	if want := fmt.Sprintf(`ask: GET http://%s: %q switched to another protocol (HTTP 101) without being asked to`, host, host); err.Error() != want {
+	if want := fmt.Sprintf(`ask: GET http://%s: %q switched to another protocol (HTTP 101), which was not requested`, host, host); err.Error() != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}
 }

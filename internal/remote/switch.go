@@ -21,5 +21,5 @@ func RejectProtocolSwitch(resp *http.Response, err error) (*http.Response, error
 	if resp.Request != nil {
 		host = resp.Request.URL.Host
 	}
-	return nil, permanentError{fmt.Errorf("%q switched to another protocol (HTTP 101) without being asked to", host)}
+	return nil, permanentError{fmt.Errorf("%q switched to another protocol (HTTP 101), which was not requested", host)}
 }

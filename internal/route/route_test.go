@@ -78,12 +78,12 @@ func TestDescribe(t *testing.T) {
 		unknown, none, sent, at string
 	}{
 		"a mirror": {[]route.Hop{mirror, origin},
-			tries + "quay.io itself gets " + what + "; m.example gets " + what + " or, if the kubelet has none, containerd's own credential (/c.toml:4)",
+			tries + "quay.io itself gets " + what + "; m.example gets " + what + " or, without one, containerd's own credential (/c.toml:4)",
 			tries + "the kubelet sends no credential: m.example gets containerd's own credential (/c.toml:4); quay.io itself gets no credential",
 			tries + "a host that requires authentication gets " + what + "; containerd's own credential for m.example (/c.toml:4) is not used",
 			"m.example (/c.toml:4)"},
 		"a header": {[]route.Hop{mirror, header},
-			tries + "m.example gets " + what + " or, if the kubelet has none, containerd's own credential (/c.toml:4); quay.io itself gets the Authorization header from its hosts.toml, then " + what,
+			tries + "m.example gets " + what + " or, without one, containerd's own credential (/c.toml:4); quay.io itself gets the Authorization header from its hosts.toml, then " + what,
 			tries + "the kubelet sends no credential: m.example gets containerd's own credential (/c.toml:4); quay.io itself gets the Authorization header from its hosts.toml",
 			tries + "m.example gets " + what + "; quay.io itself gets the Authorization header from its hosts.toml, then " + what + "; containerd's own credential for m.example (/c.toml:4) is not used",
 			"m.example (/c.toml:4), quay.io (/hosts.toml:2)"},

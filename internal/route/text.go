@@ -146,7 +146,8 @@ func (r *Route) rank(text, kubelets string) int {
 	return 1
 }
 
-// credentialText describes the credential that a host gets. what is the kubelet's credential.
+// credentialText describes the credential that a host gets. The parameter what names the kubelet's
+// credential.
 func (r *Route) credentialText(h *Hop, kubelet CredentialSource, what string) string {
 	own := r.Runtime + "'s own credential (" + h.CredentialPlace() + ")"
 	if h.CredentialFile == "" {
@@ -165,7 +166,7 @@ func (r *Route) credentialText(h *Hop, kubelet CredentialSource, what string) st
 		return noCredential
 	}
 	if h.CredentialFile != "" && kubelet == "" {
-		return what + " or, if the kubelet has none, " + own
+		return what + " or, without one, " + own
 	}
 	return what
 }

@@ -258,7 +258,7 @@ func lookupRequests(body *client.LookupRequest) ([]regcred.Request, error) {
 }
 
 // lookupForAsker looks up the first of the requests that has credentials. A process that asks again
-// gets no response that is older than its last request, unless there is no newer one.
+// gets a response that is newer than its last request, if the plugin returns one.
 func (s *Server) lookupForAsker(r *request, now *loadResult, requests []regcred.Request, parent bool, window time.Duration) (res *regcred.Result, err error) {
 	res = &regcred.Result{}
 	process, _ := askerOf(r.peer, parent) // zero if it is unknown: then all processes of the user count as one

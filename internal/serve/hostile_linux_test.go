@@ -24,6 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/serve/client"
+	"github.com/regcred/regcred/internal/testenv"
 )
 
 // runClient sends one request to the socket in its arguments and prints the status and the body.
@@ -454,7 +455,7 @@ func TestOverlaybd(t *testing.T) {
 // TestOverlaybdCurl verifies the request as overlaybd sends it with libcurl.
 func TestOverlaybdCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
+		testenv.SkipUnlessAvailable(t, "curl", "curl is not installed")
 	}
 	s := startService(t, "a=r.example")
 	out, err := exec.CommandContext(t.Context(), "curl", "-sS", "--unix-socket", s.socket, "http://localhost/auth?remote_url=https://r.example/v2/team/app/blobs/sha256:0f").CombinedOutput()

@@ -20,8 +20,8 @@ import (
 // ErrUnsupported means that the service does not run on this operating system.
 var ErrUnsupported = errors.New("the credential service is not supported on this operating system, because it cannot identify the clients of a unix socket")
 
-// Listen returns the socket that systemd passed to this process (LISTEN_FDS) or, if there is none,
-// creates one at path. release removes the lock on the path.
+// Listen returns the socket that systemd passed to this process (LISTEN_FDS). Without one,
+// it creates a socket at path. release removes the lock on the path.
 //
 // Listen replaces the socket of a process that was killed. It returns an error if another process
 // serves the path, or if another user can replace files in the directory.

@@ -101,8 +101,8 @@ func Launch() {
 type kind struct {
 	nr   uint32
 	name string
-	fd   int // index of the file descriptor; -1 if there is none
-	path int // index of the path; -1 if there is none
+	fd   int // index of the file descriptor; -1 means none
+	path int // index of the path; -1 means none
 }
 
 // kinds lists the system calls that change files or processes. An openat is included only if its
