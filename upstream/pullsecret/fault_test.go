@@ -155,6 +155,8 @@ func TestFaults(t *testing.T) {
 			}
 			return err
 		})
+		time.Sleep(time.Second) // the old leader may write again, for the response that it was waiting for
+		changed = must.Get(s.secret(t.Context(), "two", secretName))(t)
 		exchanges := len(s.requests(t, "shared"))
 		c.stop(t)
 		s.addNamespace(t, "taken-over")

@@ -89,8 +89,8 @@ func TestLife(t *testing.T) {
 	})
 
 	t.Run("restart without a burst", func(t *testing.T) {
+		c.stop(t) // now the proxy has recorded all of its writes
 		before := len(s.proxy.find("PATCH", "/secrets/"+secretName))
-		c.stop(t)
 		c = s.start(parent)
 		s.addNamespace(t, "later") // shows that the new controller works
 		s.waitPassword(t, "later", secretName, "r.example", shared)
