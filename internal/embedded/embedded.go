@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -365,9 +364,9 @@ func decode(value string) []byte {
 		}
 	}
 	if r, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-		data, err = io.ReadAll(io.LimitReader(r, maxSize))
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil
+		data, err = io.ReadAll(io.LimitReader(r, maxSize+1))
+		if err != nil || len(data) > maxSize {
+			return nil // not a part of a configuration
 		}
 	}
 	return data

@@ -5,9 +5,13 @@ package embedded
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/regcred/regcred/internal/must"
 )
 
 const config = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n"
@@ -98,4 +102,18 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDamagedGzip verifies that a truncated configuration is not taken for a complete one.
+func TestDamagedGzip(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	must.Get(w.Write([]byte(config)))(t)
+	must.Do(t, w.Close())
+	for cut, want := range map[int]int{0: 1, 4: 0, 12: 0} {
+		file := "a: " + base64.StdEncoding.EncodeToString(packed.Bytes()[:packed.Len()-cut]) + "\n"
+		if got := Find([]byte(file)); len(got) != want {
+			t.Errorf("without the last %d bytes: %d configurations, want %d", cut, len(got), want)
+		}
+	}
 }

@@ -324,13 +324,21 @@ func (r *fileReader) hiddenUnitSources(u *systemdUnit) (list []flagSource) {
 }
 
 func (r *fileReader) hiddenDropIns(u *systemdUnit, dir string) (list []flagSource) {
-	for _, e := range r.readDirNames(dir) {
+	names := r.readDirNames(dir)
+	for _, e := range names {
 		file := path.Join(dir, e)
 		text := r.loadContent(file).text
 		if slices.ContainsFunc(u.files, func(read string) bool { return read == file || r.isSameFile(read, file) }) || !kubeletSettingPattern.MatchString(text) {
 			continue
 		}
-		why, fix := "systemd reads only files that end in .conf", "rename it to "+strings.TrimSuffix(strings.SplitN(e, ".conf", 2)[0], path.Ext(e))+".conf"
+		stem, _, isCopy := strings.Cut(e, ".conf")
+		if !isCopy {
+			stem = strings.TrimSuffix(e, path.Ext(e))
+		}
+		why, fix := "systemd reads only files that end in .conf", "rename it to "+stem+".conf"
+		if !strings.HasSuffix(e, ".conf") && slices.Contains(names, stem+".conf") {
+			continue // a backup, which must not replace the drop-in
+		}
 		if strings.HasSuffix(e, ".conf") {
 			why, fix = "another file with this name hides it", "give the drop-in another name"
 			if i := slices.IndexFunc(u.files, func(read string) bool { return path.Base(read) == e }); i >= 0 {
@@ -494,21 +502,17 @@ func (r *Reader) LostFlags(ctx context.Context) (list []LostFlags) {
 			if !p.IsLost() || p.Value != "" && p.Value == s.Value || misplaced[path.Dir(p.File)] {
 				continue
 			}
-			what := s.Name
+			flag := s.Name
 			if p.Value != "" {
-				what += "=" + textfmt.QuoteShellWord(p.Value)
+				flag += "=" + textfmt.QuoteShellWord(p.Value)
 			}
 			i := slices.IndexFunc(list, func(l LostFlags) bool { return l.File == p.File && l.Line == p.Line })
-			if i >= 0 {
-				list[i].Message = what + " and " + list[i].Message
-				continue
+			if i < 0 {
+				i = len(list)
+				list = append(list, LostFlags{File: p.File, Line: p.Line, Message: flag + " has no effect: " + p.Why, Fix: p.Fix, Replaced: s.Value != ""})
+			} else { // the line sets both flags; each is visited once
+				list[i].Message = flag + " and " + strings.Replace(list[i].Message, " has no effect: ", " have no effect: ", 1)
 			}
-			list = append(list, LostFlags{File: p.File, Line: p.Line, Message: what + " has no effect: " + p.Why, Fix: p.Fix, Replaced: s.Value != ""})
-		}
-	}
-	for i := range list {
-		if strings.Contains(list[i].Message, " and --") || strings.Count(list[i].Message, "--image") > 1 {
-			list[i].Message = strings.Replace(list[i].Message, " has no effect: ", " have no effect: ", 1)
 		}
 	}
 	return list

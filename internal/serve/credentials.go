@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -355,8 +356,8 @@ func decodeStrict(data []byte, into any) error {
 		}
 		return errors.New("invalid request: the body must be one JSON object with known fields")
 	}
-	if _, err := d.Token(); err == nil {
-		return errors.New("invalid request: the body contains more than one JSON value")
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("invalid request: the body contains more than one JSON object")
 	}
 	return nil
 }

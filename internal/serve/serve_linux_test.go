@@ -377,7 +377,8 @@ func TestLookup(t *testing.T) {
 		`{"image":"R:::x"}`:         {400, "error"},
 		`{"image":1}`:               {400, "field image has the wrong type"},
 		`{"images":"x"}`:            {400, "known fields"},
-		`{"image":"r.example/x"}{}`: {400, "more than one JSON value"},
+		`{"image":"r.example/x"}{}`: {400, "more than one JSON object"},
+		`{"image":"r.example/x"}}`:  {400, "more than one JSON object"},
 	} {
 		if status, got := s.do("POST", client.PathLookup, body); status != want.status || !strings.Contains(got, want.text) {
 			t.Errorf("%s: status %d, %s, want %d, %s", body, status, got, want.status, want.text)
