@@ -132,7 +132,7 @@ func printFlagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group st
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
 		t.Quote("  ", flagUsageName(f, arg))
-		if !slices.Contains([]string{"", "false", "[]"}, f.DefValue) {
+		if !strings.Contains(f.Usage, "(default") && !slices.Contains([]string{"", "false", "[]"}, f.DefValue) {
 			meaning += " (default " + f.DefValue + ")"
 		}
 		t.HangingIndent("        ", meaning)

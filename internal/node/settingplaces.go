@@ -508,7 +508,6 @@ func (r *Reader) LostFlags(ctx context.Context) (list []LostFlags) {
 			}
 			i := slices.IndexFunc(list, func(l LostFlags) bool { return l.File == p.File && l.Line == p.Line })
 			if i < 0 {
-				i = len(list)
 				list = append(list, LostFlags{File: p.File, Line: p.Line, Message: flag + " has no effect: " + p.Why, Fix: p.Fix, Replaced: s.Value != ""})
 			} else { // the line sets both flags; each is visited once
 				list[i].Message = flag + " and " + strings.Replace(list[i].Message, " has no effect: ", " have no effect: ", 1)
