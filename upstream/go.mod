@@ -225,12 +225,16 @@ tool (
 // (kubelet.CheckRelease).
 replace (
 	cel.dev/expr => cel.dev/expr v0.25.1
+	github.com/fsnotify/fsnotify => github.com/fsnotify/fsnotify v1.9.0
 	github.com/fxamacker/cbor/v2 => github.com/fxamacker/cbor/v2 v2.9.0
 	github.com/go-logr/logr => github.com/go-logr/logr v1.4.3
 	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.21.0
 	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.20.2
 	github.com/go-openapi/swag => github.com/go-openapi/swag v0.23.0
 	github.com/mailru/easyjson => github.com/mailru/easyjson v0.7.7
+	github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.23.2
+	github.com/prometheus/common => github.com/prometheus/common v0.67.5
+	github.com/prometheus/procfs => github.com/prometheus/procfs v0.19.2
 	github.com/sirupsen/logrus => github.com/sirupsen/logrus v1.9.3
 	github.com/spf13/pflag => github.com/spf13/pflag v1.0.9
 	go.opentelemetry.io/otel => go.opentelemetry.io/otel v1.41.0
@@ -257,5 +261,3 @@ replace (
 	sigs.k8s.io/json => sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.3.3
 )
-
-replace github.com/fsnotify/fsnotify => github.com/fsnotify/fsnotify v1.9.0
