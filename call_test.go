@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +19,13 @@ import (
 
 // numberedKeyring returns a keyring with one provider for r.example. Its password is the number of
 // the run. A run takes a second.
-func numberedKeyring(t *testing.T, runs *int, fails *bool) *Keyring {
+func numberedKeyring(t *testing.T, runs *atomic.Int64, fails *atomic.Bool) *Keyring {
 	t.Helper()
 	cfg := &config.Config{Providers: []config.Provider{{Name: "p", APIVersion: plugin.V1, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Hour)}}}
 	k := must.Get(New(cfg, Options{InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
-		*runs++
-		n := *runs
+		n := runs.Add(1)
 		time.Sleep(time.Second)
-		if *fails {
+		if fails.Load() {
 			return nil, errors.New("no route")
 		}
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, Auth: map[string]plugin.AuthConfig{
@@ -41,7 +41,8 @@ func numberedKeyring(t *testing.T, runs *int, fails *bool) *Keyring {
 // earlier exec.
 func TestNotBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, fails := 0, false
+		var runs atomic.Int64
+		var fails atomic.Bool
 		k := numberedKeyring(t, &runs, &fails)
 		password := func(notBefore time.Time) string {
 			t.Helper()
@@ -70,7 +71,8 @@ func TestNotBefore(t *testing.T) {
 // and the execs with lookups.
 func TestCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, fails := 0, false
+		var runs atomic.Int64
+		var fails atomic.Bool
 		k := numberedKeyring(t, &runs, &fails)
 		call := func(image string) (*plugin.Response, Attempt) {
 			t.Helper()
@@ -87,10 +89,10 @@ func TestCall(t *testing.T) {
 		if cached.CacheDuration == nil || *cached.CacheDuration != 50*time.Minute || len(cached.Auth) != 1 || a.Age != 10*time.Minute || a.Cache != CacheHit {
 			t.Errorf("the cached response: %+v, %+v, want 50 minutes left", cached, a)
 		}
-		if res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/c"}))(t); res.Attempts[0].Cache != CacheHit || runs != 1 {
-			t.Errorf("a lookup: %+v after %d runs", res.Attempts, runs)
+		if res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/c"}))(t); res.Attempts[0].Cache != CacheHit || runs.Load() != 1 {
+			t.Errorf("a lookup: %+v after %d runs", res.Attempts, runs.Load())
 		}
-		fails = true
+		fails.Store(true)
 		for what, tt := range map[string]struct {
 			provider, image string
 		}{"a failing plugin": {"p", "r.example/a"}, "no such provider": {"q", "r.example/a"}, "no image": {"p", "R:x:y"}} {
